@@ -123,7 +123,7 @@ func (f *playedFleet) checkIncidents(t *testing.T, r renderer) {
 		}
 	}
 	f.checkHistory(t, found)
-	f.checkEnded(t, r, found, raw)
+	f.checkJobs(t, r, found, raw)
 	f.report(t, found)
 	t.Logf("%d panels answered", len(looks))
 }
@@ -219,48 +219,65 @@ func (f *playedFleet) checkHistory(t *testing.T, found *findings) {
 	}
 }
 
-// ended is what the Job page shows of a job that held all GPUs of two hosts for an hour and ended half an hour ago: what
-// it showed before, but for what is only known of now.
-var ended = []stop{
-	{"State", map[string]string{"": "ended"}},
-	{"GPUs and hosts", map[string]string{"GPUs": "16", "hosts": "2"}},
-	{"GPU-hours", map[string]string{"": "16.0"}},
-	{"Whose", map[string]string{"Job": "{job}", "User": "ada", "Account": "physics"}},
-	{"Boards of the job", map[string]string{"Host": "{host}", "GPU": "{gpu}", "GPU-hours": "1.0"}},
+// ofJobs are what the Job page shows of the holder of an incident's board, over the hour of the incidents and some time after
+// it, in which the fleet is silent as if all jobs had ended.
+var ofJobs = []struct {
+	incident, job string
+	after         time.Duration
+	stops         []stop
+}{
+	{"hung job", "88049300", 30 * time.Minute, []stop{
+		{"State", map[string]string{"": "ended"}},
+		{"GPUs and hosts", map[string]string{"GPUs": "16", "hosts": "2"}},
+		{"Whose", map[string]string{"Job": "88049300", "User": "ada", "Account": "physics"}},
+		{"Boards of the job", map[string]string{"Host": "{host}", "GPU": "{gpu}", "GPU-hours": "1.0"}},
+	}},
+	{"straggler", "88049301", 0, []stop{
+		{"State", map[string]string{"": "holds GPUs"}},
+		{"What to change", map[string]string{"What": "stragglers"}},
+		{"Boards of the job", map[string]string{"Host": "{host}", "GPU": "{gpu}", "Mostly": "busy_low_sm_use", "Worst health": "OK"}},
+	}},
+	{"GPU gone", "team-vision/PyTorchJob/vision-1", 0, []stop{
+		{"GPUs and hosts", map[string]string{"GPUs": "8", "hosts": "1"}},
+		{"Whose", map[string]string{"Namespace": "team-vision", "Kind": "PyTorchJob", "Workload": "vision-1"}},
+		{"Boards of the job", map[string]string{"Host": "{host}", "GPU": "{gpu}", "Mostly": "tensor_heavy_compute", "Worst health": "GONE"}},
+	}},
 }
 
-// checkEnded looks at the hung job as if it had ended with the fleet.
-func (f *playedFleet) checkEnded(t *testing.T, r renderer, found *findings, raw map[place]json.RawMessage) {
+// checkJobs opens the Job page of each of ofJobs: that of a job that ended lacks only what is known of now.
+func (f *playedFleet) checkJobs(t *testing.T, r renderer, found *findings, raw map[place]json.RawMessage) {
 	t.Helper()
-	i := f.incident(t, "hung job")
-	p, err := f.open(f.pages["kpulse-job.json"], f.Start, f.End.Add(30*time.Minute), map[string][]string{"cluster": {i.Cluster}, "job": {i.Job}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.offers(); err != nil {
-		found.fail(place{p.UID, "variables"}, "ended", "%v", err)
-	}
-	var panels []rendering
-	for _, of := range p.Panels {
-		if of.Type == "row" {
-			continue
-		}
-		one, err := p.rendering(of, raw[place{p.UID, of.Title}], "ended")
+	for _, of := range ofJobs {
+		i := f.incident(t, of.incident)
+		p, err := f.open(f.pages["kpulse-job.json"], f.Start, f.End.Add(of.after), map[string][]string{"cluster": {i.Cluster}, "job": {of.job}})
 		if err != nil {
-			t.Fatal(of.Title, err)
+			t.Fatal(err)
 		}
-		empty := !slices.ContainsFunc(one.Results, func(r shownResult) bool { return len(r.Series) > 0 })
-		if excused[p.UID+"/"+of.Title].why == "" && empty != (of.Title == "Alerts") {
-			found.fail(one.at, "ended", "it is empty: %v", empty)
+		if err := p.offers(); err != nil {
+			found.fail(place{p.UID, "Job"}, "choice", "%v", err)
 		}
-		panels = append(panels, one)
-	}
-	looks, _ := r.render(t, panels)
-	for _, s := range ended {
-		n := slices.IndexFunc(panels, func(r rendering) bool { return r.at.panel == s.panel })
-		kind := p.Panels[slices.IndexFunc(p.Panels, func(of panel) bool { return of.Title == s.panel })].Type
-		if want := s.of(i).cells; !looks[n].says(kind, want) {
-			found.fail(panels[n].at, "ended", "it does not show %q, but %.1500s", want, &looks[n])
+		var panels []rendering
+		types := map[string]string{}
+		for _, shown := range p.Panels {
+			if shown.Type == "row" {
+				continue
+			}
+			one, err := p.rendering(shown, raw[place{p.UID, shown.Title}], of.job)
+			if err != nil {
+				t.Fatal(shown.Title, err)
+			}
+			empty := !slices.ContainsFunc(one.Results, func(r shownResult) bool { return len(r.Series) > 0 })
+			if of.after > 0 && excused[p.UID+"/"+shown.Title].why == "" && empty != (shown.Title == "Alerts") {
+				found.fail(one.at, "ended", "it is empty: %v", empty)
+			}
+			panels, types[shown.Title] = append(panels, one), shown.Type
+		}
+		looks, _ := r.render(t, panels)
+		for _, s := range of.stops {
+			n := slices.IndexFunc(panels, func(r rendering) bool { return r.at.panel == s.panel })
+			if want := s.of(i).cells; !looks[n].says(types[s.panel], want) {
+				found.fail(panels[n].at, "job", "of %s it does not show %q, but %.1500s", of.job, want, &looks[n])
+			}
 		}
 	}
 }

@@ -36,28 +36,41 @@ local advice = std.parseJson(importstr '../lib/classes.json') {
   local lines = 20,
   local ofLines(query, by=device) = q.among(query, 'bottomk(%d, %s)' % [lines, ranked], by),
   // whileHeld limits series of devices, or boards, to the time for which the job held them. over applies a function
-  // to them over the range.
+  // to series over that time.
   local whileHeld(query, by=device) = '%s\nand on (%s)\n%s' % [query, by, held],
-  local over(how, query, by=device) = '%s_over_time((\n%s\n)[$__range:$__interval])' % [how, whileHeld(query, by)],
+  local over(how, series, by=device) = '%s_over_time((%s)[$__range:$__interval])' % [how, whileHeld(series, by)],
 
   local ofBoard = labels.legend(c { showMultiCluster: false }, '{{hostname}} GPU {{gpu}}'),
   local ofDevice = ofBoard + ' {{mig_profile}} {{mig_instance}}',
   local shown = ' Shows the %d least used boards of the time range.' % lines,
-  local chart(title, description, unit, query, by, legend) = p.timeseries(title, description + shown, unit, [p.query(ofLines(whileHeld(query, by), by), legend)]),
+  local chart(title, description, unit, query, by, legend) = p.timeseries(title, description + shown, unit, [p.query(whileHeld(ofLines(query, by), by), legend)]),
 
-  local util = q.device(c, 'kpulse_gpu_nvml_utilization_ratio'),
-  local nvml = 'max by (%s) (device:kpulse_gpu_nvml_utilization:avg5m%s)' % [device, q.recorded(c)],
-  local used = '%s\n/ on (%s)\n(%s > 0)' % [q.device(c, 'kpulse_gpu_framebuffer_used_bytes'), device, q.device(c, 'kpulse_gpu_framebuffer_total_bytes')],
+  local nvml = 'device:kpulse_gpu_nvml_utilization:avg5m' + q.recorded(c),
+  local meanNVML = 'max by (%s) (%s)' % [device, over('avg', nvml)],
+  local peak = 'max by (%(device)s) (%(used)s)\n/ on (%(device)s)\nmax by (%(device)s) (last_over_time(kpulse_gpu_framebuffer_total_bytes%(raw)s[$__range:$__interval]))'
+               % { device: device, used: over('max', 'kpulse_gpu_framebuffer_used_bytes' + q.raw(c)), raw: q.raw(c) },
   local nvlink = '(%s + %s or %s)' % [q.board(c, 'kpulse_gpu_nvlink_transmit_bytes_per_second'), q.board(c, 'kpulse_gpu_nvlink_receive_bytes_per_second'), q.board(c, 'kpulse_gpu_nvlink_bytes_per_second')],
   local raised = whileHeld('max by (%s, condition) (\n%s\n)' % [board, std.join('\nor\n', [
     '%d * (kpulse_gpu_health_condition%s == 1)' % [rank[1], q.raw(c, ', state="%s"' % rank[0])]
     for rank in [['crit', 3], ['warn', 2], ['hot', 1]]
   ])], board),
   local names = [class[0] for class in colors.classes],
-  local classes = 'max by (%s) (\n%s\n)' % [device, std.join('\nor\n', [
-    '0 * (kpulse_gpu_workload_class%s == 1) + %d' % [q.raw(c, ', class="%s"' % names[i]), i]
-    for i in std.range(0, std.length(names) - 1)
+  // numbered multiplies series of 1 by a number for each value of a label, in one pass over them.
+  local numbered(query, label, numbers) = '(%s) * on (%s) group_left () (%s)' % [query, label, std.join(' or ', [
+    'label_replace(vector(%g), "%s", "%s", "", "")' % [n[1], label, n[0]]
+    for n in numbers
   ])],
+  local classes = 'max by (%s) (%s)' % [device, numbered(
+    ofLines('kpulse_gpu_workload_class%s == 1' % q.raw(c)), 'class', [[names[i], i] for i in std.range(0, std.length(names) - 1)]
+  )],
+  // The worst state of each board while the job held it; the rules keep who held a board that is gone.
+  local health(more) = 'device:kpulse_gpu_health:rate5m' + q.recorded(c, more),
+  local worst = '4 * max by (%(board)s) (last_over_time(allocation:kpulse_allocation_gone:info%(mine)s[$__range]))\nor\nmax by (%(board)s) (%(sick)s)\nor\n0 * max by (%(board)s) (last_over_time(%(well)s[$__range]))' % {
+    board: board,
+    mine: mine,
+    sick: numbered(over('max', health(', state!="ok"'), board) + ' ^ 0', 'state', [['crit', 3], ['warn', 2], ['hot', 1], ['unknown', 0.5]]),
+    well: health(', state="ok"'),
+  },
 
   // Machines: in the lean form their load is on /-/metrics.
   local machine(name) = 'max by (%s) (kpulse_%s%s or kpulse_proxy_%s{%s, %s=~"$cluster", hostname=~"$hostname"})'
@@ -107,7 +120,7 @@ local advice = std.parseJson(importstr '../lib/classes.json') {
             'GPU-Util',
             'What nvidia-smi calls utilization: the share of time in which some kernel ran. If it is far above real utilization, the kernels use little of the GPUs.',
             'percentunit',
-            [p.instant('avg(%s)' % over('avg', nvml))]
+            [p.instant('avg(%s)' % meanNVML)]
           ) + colors.count + p.range(0, 1) + p.noValue('not read')),
           d.at(3, 4, p.stat('GPU-hours', 'GPUs times the hours for which they were held.', 'none', [p.instant(total('held_gpus') + ' / 60')]) + colors.count + p.decimals(1)),
           d.at(4, 4, p.stat(
@@ -117,24 +130,7 @@ local advice = std.parseJson(importstr '../lib/classes.json') {
             [p.instant('%s / 60 * (1 - %s)' % [total('held_gpus'), q.ratio(total('utilized_gpus'), total('known_gpus'))])]
           ) + colors.count + p.decimals(1)),
           d.at(3, 4, p.stat('Energy', 'Estimated from its activity on the boards, or from its share of them.', 'kwatth', [p.instant(total('energy') + ' * 60 / 3.6e6')]) + colors.count + p.decimals(1)),
-        ]),
-        d.row('What it means', [
-          d.at(14, 9, p.table(
-                        'What to change',
-                        'What the job did, by GPU-hours, with what it means and what to do about it. Classes add up to the hours held; the other rows are about some of them.',
-                        'none',
-                        [p.rows('label_replace(\n%s, "advice", "$1", "found", "(.+)")' % std.join('\nor\n', [
-                          'label_replace(sum by (class) (%s), "found", "$1", "class", "(.+)")' % q.gpuHours(holder('class_gpus')),
-                          found('stalled', 'sum(count_over_time(%s[$__range])) / 60 * max(max_over_time(%s[$__range]))' % [gang('stalled_power:ratio5m'), holder('held_gpus')]),
-                          found('unused boards', hoursOf('%s < %g' % [utilization, c.idleUtilizationThreshold])),
-                          found('stragglers', hoursOf('%s < 0.5 and on () count(%s) >= 4 unless on () %s' % [ofMedian('>= 0.2'), utilization, 'allocation:kpulse_allocation_held_gpus:rate5m' + q.ofJob(c, ', workload_kind=~"%s"' % q.services)])),
-                          found('little memory', 'sum(%s / 60) and max(%s) < 0.25' % [sums('held_gpus'), over('max', used)]),
-                        ]))]
-                      ) + p.sorted('Value') + p.renamed([['found', 'What'], ['Value', 'GPU-hours'], ['advice', 'What it means and what to do']])
-                      + p.column('What', { 'custom.width': 170 })
-                      + p.column('GPU-hours', { decimals: 1 })
-                      + p.column('What it means and what to do', { 'custom.wrapText': true, mappings: p.valueMappings({ [name]: { text: advice[name] } for name in std.objectFields(advice) }) })),
-          d.at(10, 3, p.table(
+          d.at(24, 3, p.table(
             'Whose',
             'The owner of the job, and where it runs. User and account are known with --hpc-job-info-dir.',
             'none',
@@ -149,7 +145,24 @@ local advice = std.parseJson(importstr '../lib/classes.json') {
             ['hpc_account', 'Account'],
             ['Value', 'GPUs'],
           ]) + p.column('GPUs', { decimals: 1 })),
-          d.at(10, 6, incidents.alerts(c) + { description+: ' Of the job and of its hosts.' }),
+        ]),
+        d.row('What it means', [
+          d.at(24, 8, p.table(
+                        'What to change',
+                        'What the job did, by GPU-hours, with what it means and what to do about it. Classes add up to the hours held; the other rows are about some of them.',
+                        'none',
+                        [p.rows('label_replace(\n%s, "advice", "$1", "found", "(.+)")' % std.join('\nor\n', [
+                          'label_replace(sum by (class) (%s), "found", "$1", "class", "(.+)")' % q.gpuHours(holder('class_gpus')),
+                          found('stalled', 'sum(count_over_time(%s[$__range])) / 60 * max(max_over_time(%s[$__range]))' % [gang('stalled_power:ratio5m'), holder('held_gpus')]),
+                          found('unused boards', hoursOf('%s < %g' % [utilization, c.idleUtilizationThreshold])),
+                          found('stragglers', hoursOf('%s < 0.5 and on () count(%s) >= 4 unless on () %s' % [ofMedian('>= 0.2'), utilization, 'allocation:kpulse_allocation_held_gpus:rate5m' + q.ofJob(c, ', workload_kind=~"%s"' % q.services)])),
+                          found('little memory', 'sum(%s / 60) and max(%s) < 0.25' % [sums('held_gpus'), peak]),
+                        ]))]
+                      ) + p.sorted('Value') + p.renamed([['found', 'What'], ['Value', 'GPU-hours'], ['advice', 'What it means and what to do']])
+                      + p.column('What', { 'custom.width': 190 } + textIs({ stalled: { color: 'red' }, 'unused boards': { color: 'orange' }, stragglers: { color: 'orange' }, 'little memory': { color: 'yellow' } }))
+                      + p.column('GPU-hours', { decimals: 1 })
+                      + p.column('What it means and what to do', { 'custom.wrapText': true, mappings: p.valueMappings({ [name]: { text: advice[name] } for name in std.objectFields(advice) }) })),
+          d.at(24, 6, incidents.alerts(c) + { description+: ' Of the job and of its hosts.' }),
         ]),
         d.row('Board by board', [
           d.at(24, 11, p.table(
@@ -159,12 +172,11 @@ local advice = std.parseJson(importstr '../lib/classes.json') {
                          [
                            p.rows(ofRows(utilization)),
                            p.rows(ofRows(ofMedian('> 0'))),
-                           p.rows(ofRows(over('avg', nvml))),
+                           p.rows(ofRows(meanNVML)),
                            p.rows(ofRows('topk by (%s) (1, %s)' % [device, sums('class_gpus', device + ', class')])),
-                           p.rows(ofRows(over('max', used))),
+                           p.rows(ofRows(peak)),
                            p.rows(ofRows(q.ratio(sums('energy'), sums('held_gpus')))),
-                           p.rows(ofRows(over('avg', nvlink, board), board)),
-                           p.rows(ofRows(over('max', q.severity(c), board), board)),
+                           p.rows(ofRows(worst, board)),
                            p.rows(ofRows(sums('held_gpus') + ' / 60')),
                            p.rows(ofRows(sums('energy') + ' * 60 / 3.6e6')),
                          ]
@@ -176,16 +188,14 @@ local advice = std.parseJson(importstr '../lib/classes.json') {
                          ['class', 'Mostly'],
                          ['Value #E', 'Peak memory'],
                          ['Value #F', 'Power'],
-                         ['Value #G', 'NVLink'],
-                         ['Value #H', 'Worst health'],
-                         ['Value #I', 'GPU-hours'],
-                         ['Value #J', 'Energy'],
+                         ['Value #G', 'Worst health'],
+                         ['Value #H', 'GPU-hours'],
+                         ['Value #I', 'Energy'],
                        ]) + p.column('Real utilization', asShare)
                        + p.column('Of the median', { unit: 'percentunit', decimals: 0, color: { mode: 'thresholds' }, thresholds: p.steps([[null, 'orange'], [0.5, 'text']]), 'custom.cellOptions': { type: 'color-text' } })
                        + p.column('GPU-Util', { unit: 'percentunit', decimals: 0 })
                        + p.column('Peak memory', { unit: 'percentunit', decimals: 0 })
                        + p.column('Power', { unit: 'watt' })
-                       + p.column('NVLink', { unit: 'Bps' })
                        + p.column('Worst health', textIs(q.severities))
                        + p.column('GPU-hours', { decimals: 1 })
                        + p.column('Energy', { unit: 'kwatth', decimals: 1 })),
@@ -193,7 +203,7 @@ local advice = std.parseJson(importstr '../lib/classes.json') {
             'Class of each board',
             'The class at each reading. If all rows change color together, the whole job waits.' + shown,
             'none',
-            [p.query(ofLines(whileHeld(classes)), ofDevice)]
+            [p.query(whileHeld(classes), ofDevice)]
           ) + p.mappings({ ['%d' % i]: { text: names[i], color: colors.classes[i][1] } for i in std.range(0, std.length(names) - 1) })),
           d.at(24, 6, p.stateTimeline(
             'Conditions of its boards',
@@ -219,10 +229,10 @@ local advice = std.parseJson(importstr '../lib/classes.json') {
             'Real utilization of each board',
             'The boards of one job should be close together; one far below the others makes them wait.' + shown,
             'percentunit',
-            [p.query(ofLines(q.ratio(
-              'sum by (%s) (allocation:kpulse_allocation_utilized_gpus:rate5m%s)' % [device, mine],
-              'sum by (%s) (allocation:kpulse_allocation_known_gpus:rate5m%s)' % [device, mine]
-            )), ofDevice)]
+            [p.query(q.ratio(
+              'sum by (%s) (%s)' % [device, ofLines('allocation:kpulse_allocation_utilized_gpus:rate5m' + mine)],
+              'sum by (%s) (%s)' % [device, ofLines('allocation:kpulse_allocation_known_gpus:rate5m' + mine)]
+            ), ofDevice)]
           ) + p.range(0, 1)),
           d.at(12, 8, chart('Power of each board', 'Boards of one job draw similar power; one that draws less waits or is throttled. If all fall at once, the job waits or hangs.', 'watt', 'max by (%s) (device:kpulse_gpu_energy:rate5m%s)' % [board, q.recorded(c)], board, ofBoard)),
           d.at(12, 8, chart('Memory of each board', 'Device memory in use. If it grows without end, the job will run out of it; if little is used, a larger batch fits.', 'bytes', q.device(c, 'kpulse_gpu_framebuffer_used_bytes'), device, ofDevice)),

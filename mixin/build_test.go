@@ -37,8 +37,8 @@ func TestOutputsAreThoseOfTheSources(t *testing.T) {
 			t.Errorf("nothing generates %s", name)
 		}
 	}
-	if len(there) != 9 {
-		t.Errorf("there are %d dashboards, not 9", len(there))
+	if len(there) != 10 {
+		t.Errorf("there are %d dashboards, not 10", len(there))
 	}
 }
 
@@ -119,7 +119,7 @@ func TestREADMEsJsonnet(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := len(groups(t, "prometheus_rules.yaml")) + len(groups(t, "prometheus_alerts.yaml"))
-	if len(built.Rules.Spec.Groups) != want || len(built.Grafana) != 9 {
+	if len(built.Rules.Spec.Groups) != want || len(built.Grafana) != 10 {
 		t.Errorf("it makes %d groups of rules, not %d, and %d dashboards", len(built.Rules.Spec.Groups), want, len(built.Grafana))
 	}
 }

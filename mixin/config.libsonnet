@@ -89,6 +89,7 @@
       'kpulse-gpu.json': 'kpulse-gpu',
       'kpulse-efficiency.json': 'kpulse-efficiency',
       'kpulse-namespace.json': 'kpulse-namespace',
+      'kpulse-job.json': 'kpulse-job',
       'kpulse-classes.json': 'kpulse-classes',
       'kpulse-health.json': 'kpulse-health',
       'kpulse-power.json': 'kpulse-power',

@@ -86,6 +86,7 @@ type variable struct {
 	Name, Type, Regex string
 	Query             json.RawMessage
 	Multi, IncludeAll bool
+	SkipURLSync       bool // links do not set it
 	AllValue          string
 }
 
@@ -322,13 +323,13 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestChoicesGoWhereTheyFit: links at the head lead to all dashboards, but do not pass a choice of several hosts to a
-// dashboard of one host.
+// TestChoicesGoWhereTheyFit: links at the head lead to all dashboards, but do not pass a choice of several hosts or jobs to a
+// dashboard of one.
 func TestChoicesGoWhereTheyFit(t *testing.T) {
 	all := dashboards(t)
 	for name, d := range all {
 		for _, to := range all {
-			one := slices.ContainsFunc(to.Templating.List, func(v variable) bool { return v.Name == "hostname" && !v.Multi })
+			one := slices.ContainsFunc(to.Templating.List, func(v variable) bool { return (v.Name == "hostname" || v.Name == "job") && !v.Multi })
 			var leading []pageLink
 			for _, l := range d.Links {
 				tagged := l.Type == "dashboards" && !slices.ContainsFunc(l.Tags, func(tag string) bool { return !slices.Contains(to.Tags, tag) })

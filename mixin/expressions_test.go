@@ -109,7 +109,7 @@ func expressions(t *testing.T) []expression {
 				t.Errorf("%s, variable %s: %q is not a known kind of query", name, v.Name, query.Query)
 				continue
 			}
-			all = append(all, expression{fmt.Sprintf("%s, variable %s", name, v.Name), match[1]})
+			all = append(all, expression{fmt.Sprintf("%s, variable %s", name, v.Name), substitute(match[1])})
 		}
 	}
 	return all

@@ -190,7 +190,7 @@ func (f *playedFleet) choices(t *testing.T) map[string]map[string][]string {
 	return map[string]map[string][]string{
 		"all":      nil,
 		"one host": {"cluster": {gone.Cluster}, "hostname": {"gpu-005"}, "instance": {"gpu-005:9401"}},
-		"one job":  {"cluster": {hung.Cluster}, "hpc_job": {hung.Job}},
+		"one job":  {"cluster": {hung.Cluster}, "hpc_job": {hung.Job}, "job": {hung.Job}},
 		"gone GPU": {"cluster": {gone.Cluster}, "hostname": {gone.Hostname}, "instance": {gone.Instance}, "gpu": {gone.UUID}},
 	}
 }
@@ -241,6 +241,10 @@ var excused = map[string]excuse{
 	"kpulse-node/CPU and memory of the host":                   {everywhere, "the proxies read other hosts"},
 	"kpulse-health/XIDs by board":                              {wellHost, "the host had none"},
 	"kpulse-health/XID codes in words":                         {wellHost, "the host had none"},
+	"kpulse-job/Conditions of its boards":                      {[]string{"all", "one job"}, "no condition of the job's boards is raised"},
+	"kpulse-job/XIDs by board":                                 {[]string{"all", "one job"}, "the hosts of the job had none"},
+	"kpulse-job/CPU of its hosts":                              {everywhere, "the proxies read other hosts"},
+	"kpulse-job/Memory of its hosts":                           {everywhere, "the proxies read other hosts"},
 	"kpulse-node/Missing boards":                               {wellGPU, "none of the host is gone"},
 	"kpulse-node/XIDs by board":                                {wellGPU, "the host had none"},
 	"kpulse-namespace/Kubernetes workloads":                    {[]string{"one job"}, "it is a Slurm job"},
@@ -254,6 +258,7 @@ var excused = map[string]excuse{
 // unmarked are annotations that mark nothing, of one page or of all, and why.
 var unmarked = map[place]string{
 	{"kpulse-gpu", "annotation MIG re-cuts"}: "no choice has the GPU with MIG",
+	{"kpulse-job", "annotation MIG re-cuts"}: "no job holds the GPU with MIG",
 	{"", "annotation GPU resets"}:            "no counter of a GPU falls",
 	{"", "annotation Proxy restarts"}:        "no proxy restarts",
 }

@@ -158,7 +158,7 @@ func (p *page) fill(text string, step time.Duration) string {
 func (p *page) value(v variable, format string) string {
 	values, are := p.chosen[v.Name]
 	switch {
-	case are:
+	case are && !v.SkipURLSync:
 	case v.IncludeAll && v.AllValue != "":
 		return v.AllValue
 	case v.IncludeAll:

@@ -1,6 +1,7 @@
 package mixin_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -46,8 +47,12 @@ var stops = map[string][]stop{
 		{"Holders", map[string]string{"Namespace": "team-nlp", "Pod": "nlp-3-worker-{gpu}", "Holds it": "now"}},
 	},
 	"hung job": {
-		{"GPUs held now", map[string]string{"": "16.0"}},
-		{"Devices held now", map[string]string{"Job": "88049300", "Host": "{host}", "GPU": "{gpu}", "Real utilization": "14%"}},
+		{"State", map[string]string{"": "STALLED"}},
+		{"GPUs and hosts", map[string]string{"GPUs": "16", "hosts": "2"}},
+		{"What to change", map[string]string{"What": "stalled"}},
+		{"Whose", map[string]string{"Cluster": "{cluster}", "Job": "{job}", "User": "ada", "Account": "physics", "GPUs": "16.0"}},
+		{"Alerts", map[string]string{"Severity": "warning", "Alert": "KpulseJobStalled", "Job": "{job}"}},
+		{"Boards of the job", map[string]string{"Host": "{host}", "GPU": "{gpu}"}},
 	},
 	"proxy down": {
 		{"Proxies down", map[string]string{"": "1"}},
@@ -118,13 +123,14 @@ func (f *playedFleet) checkIncidents(t *testing.T, r renderer) {
 		}
 	}
 	f.checkHistory(t, found)
+	f.checkJobs(t, r, found, raw)
 	f.report(t, found)
 	t.Logf("%d panels answered", len(looks))
 }
 
 // of returns a stop with the values of an incident in its texts.
 func (s stop) of(i fleet.Incident) stop {
-	has := strings.NewReplacer("{host}", i.Hostname, "{gpu}", i.GPU)
+	has := strings.NewReplacer("{host}", i.Hostname, "{gpu}", i.GPU, "{cluster}", i.Cluster, "{job}", i.Job)
 	filled := stop{s.panel, map[string]string{}}
 	for name, text := range s.cells {
 		filled.cells[name] = has.Replace(text)
@@ -208,6 +214,69 @@ func (f *playedFleet) checkHistory(t *testing.T, found *findings) {
 			}
 			if !told {
 				found.fail(place{p.UID, "XIDs"}, "history", "over %s nothing shows XID 48", length)
+			}
+		}
+	}
+}
+
+// ofJobs are what the Job page shows of the holder of an incident's board, over the hour of the incidents and some time after
+// it, in which the fleet is silent as if all jobs had ended.
+var ofJobs = []struct {
+	incident, job string
+	after         time.Duration
+	stops         []stop
+}{
+	{"hung job", "88049300", 30 * time.Minute, []stop{
+		{"State", map[string]string{"": "ended"}},
+		{"GPUs and hosts", map[string]string{"GPUs": "16", "hosts": "2"}},
+		{"Whose", map[string]string{"Job": "88049300", "User": "ada", "Account": "physics"}},
+		{"Boards of the job", map[string]string{"Host": "{host}", "GPU": "{gpu}", "GPU-hours": "1.0"}},
+	}},
+	{"straggler", "88049301", 0, []stop{
+		{"State", map[string]string{"": "holds GPUs"}},
+		{"What to change", map[string]string{"What": "stragglers"}},
+		{"Boards of the job", map[string]string{"Host": "{host}", "GPU": "{gpu}", "Mostly": "busy_low_sm_use", "Worst health": "OK"}},
+	}},
+	{"GPU gone", "team-vision/PyTorchJob/vision-1", 0, []stop{
+		{"GPUs and hosts", map[string]string{"GPUs": "8", "hosts": "1"}},
+		{"Whose", map[string]string{"Namespace": "team-vision", "Kind": "PyTorchJob", "Workload": "vision-1"}},
+		{"Boards of the job", map[string]string{"Host": "{host}", "GPU": "{gpu}", "Mostly": "tensor_heavy_compute", "Worst health": "GONE"}},
+	}},
+}
+
+// checkJobs opens the Job page of each of ofJobs: that of a job that ended lacks only what is known of now.
+func (f *playedFleet) checkJobs(t *testing.T, r renderer, found *findings, raw map[place]json.RawMessage) {
+	t.Helper()
+	for _, of := range ofJobs {
+		i := f.incident(t, of.incident)
+		p, err := f.open(f.pages["kpulse-job.json"], f.Start, f.End.Add(of.after), map[string][]string{"cluster": {i.Cluster}, "job": {of.job}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.offers(); err != nil {
+			found.fail(place{p.UID, "Job"}, "choice", "%v", err)
+		}
+		var panels []rendering
+		types := map[string]string{}
+		for _, shown := range p.Panels {
+			if shown.Type == "row" {
+				continue
+			}
+			one, err := p.rendering(shown, raw[place{p.UID, shown.Title}], of.job)
+			if err != nil {
+				t.Fatal(shown.Title, err)
+			}
+			empty := !slices.ContainsFunc(one.Results, func(r shownResult) bool { return len(r.Series) > 0 })
+			if of.after > 0 && excused[p.UID+"/"+shown.Title].why == "" && empty != (shown.Title == "Alerts") {
+				found.fail(one.at, "ended", "it is empty: %v", empty)
+			}
+			panels, types[shown.Title] = append(panels, one), shown.Type
+		}
+		looks, _ := r.render(t, panels)
+		for _, s := range of.stops {
+			n := slices.IndexFunc(panels, func(r rendering) bool { return r.at.panel == s.panel })
+			if want := s.of(i).cells; !looks[n].says(types[s.panel], want) {
+				found.fail(panels[n].at, "job", "of %s it does not show %q, but %.1500s", of.job, want, &looks[n])
 			}
 		}
 	}

@@ -166,8 +166,8 @@ func atEnd(expr parser.Expr) bool {
 
 // TestEveryCellLeadsToItsPage: each cell with a host, board, job or namespace links to its page, with the cluster of the row.
 func TestEveryCellLeadsToItsPage(t *testing.T) {
-	pages := map[string]string{"Host": "/d/kpulse-node?", "UUID": "/d/kpulse-gpu?", "Job": "/d/kpulse-namespace?", "Namespace": "/d/kpulse-namespace?"}
-	names := map[string]string{"hostname": "Host", "uuid": "UUID", "hpc_job": "Job", "workload_namespace": "Namespace"}
+	pages := map[string]string{"Host": "/d/kpulse-node?", "UUID": "/d/kpulse-gpu?", "Job": "/d/kpulse-job?", "Workload": "/d/kpulse-job?", "Namespace": "/d/kpulse-namespace?"}
+	names := map[string]string{"hostname": "Host", "uuid": "UUID", "hpc_job": "Job", "workload_name": "Workload", "workload_namespace": "Namespace"}
 	found := 0
 	eachPanel(t, "table", func(where string, p panel) {
 		shown, of := columns(p)
@@ -187,6 +187,9 @@ func TestEveryCellLeadsToItsPage(t *testing.T) {
 			}
 			if len(links) != 1 || !strings.HasPrefix(links[0].URL, pages[column]) {
 				t.Errorf("%s: %s leads to %v", where, column, links)
+			}
+			if column == "Workload" && (of["Namespace"] != "workload_namespace" || of["Kind"] != "workload_kind") {
+				t.Errorf("%s: a workload is linked, but its row has no namespace and kind", where)
 			}
 			if of["Cluster"] != "cluster" {
 				t.Errorf("%s: %s has a link, but its row has no cluster", where, column)

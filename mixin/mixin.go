@@ -40,6 +40,9 @@ var ruleFiles = []string{
 // xidsData has the proxy's table of XIDs, for panels that show codes in words.
 const xidsData = "lib/xids.json"
 
+// classesData has what the proxy advises for each workload class, for the Job page.
+const classesData = "lib/classes.json"
+
 // conditionsData has the names of the proxy's health conditions, for the alerts by action.
 const conditionsData = "lib/conditions.json"
 
@@ -77,7 +80,7 @@ func Build(dir string) (map[string][]byte, error) {
 	}
 	files := map[string][]byte{rulesFile: rules}
 	contents := map[string]jsonnet.Contents{}
-	for name, value := range map[string]any{rulesData: parsed, xidsData: xids(), conditionsData: canonical.ConditionNames()} {
+	for name, value := range map[string]any{rulesData: parsed, xidsData: xids(), conditionsData: canonical.ConditionNames(), classesData: advice()} {
 		if files[name], err = toJSON(value); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -125,6 +128,15 @@ func joinRules(dir string) ([]byte, error) {
 		joined = append(joined, groups...)
 	}
 	return joined, nil
+}
+
+// advice returns the advice for each class, by its name.
+func advice() map[string]string {
+	table := map[string]string{}
+	for _, class := range canonical.Classes {
+		table[class.Name] = class.Advice
+	}
+	return table
 }
 
 // xid is what panels say of a code.

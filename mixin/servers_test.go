@@ -182,6 +182,8 @@ var empty = map[string]string{
 	"Throttled share of busy time":     "the demo has no such counters",
 	"GPU-hours of throttling by board": "the demo has no such counters",
 	"XIDs by code":                     "the selected GPU has none",
+	"CPU of its hosts":                 "the demo is on no host",
+	"Memory of its hosts":              "the demo is on no host",
 }
 
 // momentary are panels that are empty at times: they show sources whose scrapes fail on a busy
@@ -232,7 +234,7 @@ func (s servers) ask(t *testing.T, c choice, report func(where, title string, fo
 	t.Helper()
 	values := strings.NewReplacer(
 		"$__rate_interval", "4s", "$__range_s", "120", "$__range", "2m", "$__interval", "2s", `"$gpu"`, `"`+c.gpu+`"`,
-		"$cluster", ".*", "$model", ".*", "$hostname", cmp.Or(c.hostname, ".*"), "$namespace", ".*", "$hpc_job", ".*", "$hpc_user", ".*", "$hpc_account", ".*", "$instance", ".*",
+		"$cluster", ".*", "$model", ".*", "$hostname", cmp.Or(c.hostname, ".*"), "$namespace", ".*", "$hpc_job", ".*", "$workload_namespace", ".*", "$workload_kind", ".*", "$workload_name", ".*", "$hpc_user", ".*", "$hpc_account", ".*", "$instance", ".*",
 	)
 	for name, d := range dashboards(t) {
 		for _, a := range d.Annotations.List {

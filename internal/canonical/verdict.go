@@ -31,23 +31,41 @@ type ClassInfo struct {
 	Name, Bottleneck string
 	// Title is the name for people: KempnerPulse's, except for ClassUnknown.
 	Title string
+	// Advice says in a sentence or two what the class means, and what to do about it.
+	Advice string
 }
 
 // Classes is indexed by Class.
 var Classes = [NumClasses]ClassInfo{
-	Idle:               {"idle", "idle", "idle"},
-	TensorHeavyCompute: {"tensor_heavy_compute", "compute", "tensor-heavy compute"},
-	TensorCompute:      {"tensor_compute", "compute", "tensor compute"},
-	FP64HPCCompute:     {"fp64_hpc_compute", "compute", "FP64 / HPC compute"},
-	IOOrDataLoading:    {"io_or_data_loading", "io", "I/O or data-loading"},
-	MemoryBound:        {"memory_bound", "memory", "memory-bound"},
-	ComputeHeavy:       {"compute_heavy", "compute", "compute-heavy"},
-	ComputeActive:      {"compute_active", "compute", "compute-active"},
-	MemoryActive:       {"memory_active", "memory", "memory-active"},
-	BusyLowSMUse:       {"busy_low_sm_use", "mixed", "busy, low SM use"},
-	LowUtilization:     {"low_utilization", "mixed", "low utilization"},
-	MixedOrModerate:    {"mixed_or_moderate", "mixed", "mixed / moderate"},
-	ClassUnknown:       {"unknown", "unknown", "unknown"},
+	Idle: {"idle", "idle", "idle",
+		"Nothing runs. If somebody holds the GPU, ask whether they still need it."},
+	TensorHeavyCompute: {"tensor_heavy_compute", "compute", "tensor-heavy compute",
+		"The tensor cores are busy at least half of the time and the SMs are well used: the best case for training."},
+	TensorCompute: {"tensor_compute", "compute", "tensor compute",
+		"The tensor cores are used. Larger batches, fused kernels or lower precision may use them more."},
+	FP64HPCCompute: {"fp64_hpc_compute", "compute", "FP64 / HPC compute",
+		"The 64-bit pipes do the work, as in simulations."},
+	IOOrDataLoading: {"io_or_data_loading", "io", "I/O or data-loading",
+		"Data moves and the SMs wait for it. Look at data loaders, pinned memory, storage and transfers between GPUs."},
+	MemoryBound: {"memory_bound", "memory", "memory-bound",
+		"The device memory is the limit: kernels wait for it. Fusing kernels, reuse in caches or smaller types help."},
+	ComputeHeavy: {"compute_heavy", "compute", "compute-heavy",
+		"The SMs are busy almost all of the time, without tensor cores. If DRAM activity is near 90 % too, memory limits them. " +
+			"Else tensor cores do more, if the required precision allows it."},
+	ComputeActive: {"compute_active", "compute", "compute-active",
+		"The SMs are busy more than half of the time, without tensor cores."},
+	MemoryActive: {"memory_active", "memory", "memory-active",
+		"Much memory traffic besides the computation; no single limit."},
+	BusyLowSMUse: {"busy_low_sm_use", "mixed", "busy, low SM use",
+		"Some kernel always runs, but on few SMs: kernels are small or launched one by one. GPU util is high although the GPU " +
+			"is little used. Larger batches or CUDA graphs help."},
+	LowUtilization: {"low_utilization", "mixed", "low utilization",
+		"Hardly used: small batches, long waits, or a notebook."},
+	MixedOrModerate: {"mixed_or_moderate", "mixed", "mixed / moderate",
+		"Moderately used, with no single limit."},
+	ClassUnknown: {"unknown", "unknown", "unknown",
+		"An input that decides the class was not read: see the missing fields. Exporters leave SM activity out " +
+			"unless their counters file asks for it; kpulse-proxy check counters names the line."},
 }
 
 // String returns the class's name.

@@ -80,6 +80,7 @@ local v = import '../lib/variable.libsonnet';
           ) + p.sorted('Value', false) + p.renamed([
             ['hpc_job', 'Job'],
             ['workload_namespace', 'Namespace'],
+            ['workload_kind', 'Kind'],
             ['workload_name', 'Workload'],
           ] + labels.columns(c) + [
             ['Value', 'Share of median'],

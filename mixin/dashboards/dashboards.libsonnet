@@ -3,6 +3,7 @@
 (import 'gpu.libsonnet') +
 (import 'efficiency.libsonnet') +
 (import 'namespace.libsonnet') +
+(import 'job.libsonnet') +
 (import 'classes.libsonnet') +
 (import 'health.libsonnet') +
 (import 'power.libsonnet') +

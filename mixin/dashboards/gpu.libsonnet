@@ -270,6 +270,7 @@ local v = import '../lib/variable.libsonnet';
             [c.clusterLabel, 'Cluster'],
             ['workload_namespace', 'Namespace'],
             ['workload_pod', 'Pod'],
+            ['workload_kind', 'Kind'],
             ['workload_name', 'Workload'],
             ['hpc_job', 'Job'],
             ['mig_instance', 'MIG instance'],

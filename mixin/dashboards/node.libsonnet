@@ -166,6 +166,7 @@ local v = import '../lib/variable.libsonnet';
             ['mig_profile', 'MIG profile'],
             ['workload_namespace', 'Namespace'],
             ['workload_pod', 'Pod'],
+            ['workload_kind', 'Kind'],
             ['workload_name', 'Workload'],
             ['hpc_job', 'Job'],
             ['Value', 'Holds it'],

@@ -1,6 +1,7 @@
 // Annotations: events, as marks in every chart of a page. The variables of the page decide which events, and of
 // which boards.
 local labels = import 'labels.libsonnet';
+local q = import 'query.libsonnet';
 
 local annotation(name, color, enable, expr, title, tags) = {
   name: name,
@@ -26,10 +27,11 @@ local annotation(name, color, enable, expr, title, tags) = {
     local one(name) = has(name) && !named[name].multi,
     local cluster = '%s=~"$cluster"' % c.clusterLabel,
     local board = cluster + ', ' + if has('gpu') then 'uuid=~"$gpu"' else 'hostname=~"$hostname"',
-    local close = one('gpu') || one('hostname'),
+    local close = one('gpu') || one('hostname') || one('job'),
     // Selectors of the page's alerts. Alerts about a proxy have an address but no hostname.
     local alerted =
       if has('gpu') then [board]
+      else if has('job') then [board, 'hostname="", ' + std.substr(q.ofJob(c), 1, std.length(q.ofJob(c)) - 2)]
       else if has('hostname') then [board, cluster + ', hostname="", instance=~"($hostname)([.:].*)?"']
       else if has('instance') then [cluster + ', instance=~"$instance", instance!=""']
       else [cluster],

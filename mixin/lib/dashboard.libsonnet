@@ -56,11 +56,11 @@ local place(panels, top, first) =
   // new returns a dashboard of _config `c`: file is its key in grafanaDashboardIDs, question is what its top
   // row answers.
   new(c, file, title, question, variables, rows):: {
-    local oneHost = std.length([v for v in variables if v.name == 'hostname' && !v.multi]) > 0,
+    local one = std.length([v for v in variables if std.member(['hostname', 'job'], v.name) && !v.multi]) > 0,
     uid: c.grafanaDashboardIDs[file],
     title: c.grafanaKpulse.dashboardNamePrefix + title,
     description: question,
-    tags: if oneHost then c.grafanaKpulse.dashboardTags else links.ofMany(c),
+    tags: if one then c.grafanaKpulse.dashboardTags else links.ofMany(c),
     timezone: c.grafanaKpulse.grafanaTimezone,
     refresh: c.grafanaKpulse.refresh,
     time: { from: c.grafanaKpulse.period, to: 'now' },

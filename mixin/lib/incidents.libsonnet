@@ -123,7 +123,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
       '%s{alertname=~"Kpulse.*", %s=~"$cluster", %s%s}%s' % [series, c.clusterLabel, where[0], more, where[1]]
       for where in places
     ]);
-    local by = '%s, alertname, severity, hostname, instance, gpu, uuid, workload_namespace, workload_name, hpc_job' % c.clusterLabel;
+    local by = '%s, alertname, severity, hostname, instance, gpu, uuid, workload_namespace, workload_kind, workload_name, hpc_job' % c.clusterLabel;
     local firing(more='') = chosen('ALERTS', ', alertstate="firing"' + more);
     local first = q.most('max by (%s) (%s)' % [by, q.ranked(
       function(matcher) '(%s)' % firing(', ' + matcher),
@@ -144,6 +144,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     ] + labels.columns(c) + [
       ['instance', 'Proxy'],
       ['workload_namespace', 'Namespace'],
+      ['workload_kind', 'Kind'],
       ['workload_name', 'Workload'],
       ['hpc_job', 'Job'],
       ['Value #B', 'Since'],

@@ -11,14 +11,16 @@ local p = import 'panel.libsonnet';
   local pages = [
     { column: 'Host', file: 'kpulse-node.json', variable: 'hostname', title: 'Open this host' },
     { column: 'UUID', file: 'kpulse-gpu.json', variable: 'gpu', title: 'Open this GPU' },
-    { column: 'Job', file: 'kpulse-namespace.json', variable: 'hpc_job', title: 'Open this job' },
+    { column: 'Job', file: 'kpulse-job.json', variable: 'job', title: 'Open this job' },
+    // A workload is named by three columns.
+    { column: 'Workload', file: 'kpulse-job.json', variable: 'job', title: 'Open this workload', value: '${__data.fields.Namespace}/${__data.fields.Kind}/${__value.raw}' },
     { column: 'Namespace', file: 'kpulse-namespace.json', variable: 'namespace', title: 'Open this namespace' },
   ],
   // A row passes on its own cluster, since hosts of two clusters may have the same name. If the series have no
   // such label, Grafana leaves the variable empty, which selects series without the label.
   local row(c, to) = {
     title: to.title,
-    url: base(c, to.file) + 'var-datasource=${datasource}&var-cluster=${__data.fields.Cluster}&var-%s=${__value.raw}&${__url_time_range}' % to.variable,
+    url: base(c, to.file) + 'var-datasource=${datasource}&var-cluster=${__data.fields.Cluster}&var-%s=%s&${__url_time_range}' % [to.variable, std.get(to, 'value', '${__value.raw}')],
     targetBlank: false,
   },
 
@@ -26,12 +28,15 @@ local p = import 'panel.libsonnet';
   ofMany(c):: c.grafanaKpulse.dashboardTags + ['many-hosts'],
 
   // ofPage returns the links at the top of each page. The selection is passed on only to pages of many hosts: a
-  // page of one host would treat "All" as a host, and mix the boards of several.
+  // page of one host or job would treat "All" as one, and mix several.
   ofPage(c)::
     local link = { tags: [], asDropdown: false, includeVars: false, keepTime: true, targetBlank: false, icon: 'external link', tooltip: '', url: '' };
     [
       link { type: 'dashboards', title: 'kpulse', tags: $.ofMany(c), asDropdown: true, includeVars: true },
-      link { type: 'link', title: c.grafanaKpulse.dashboardNamePrefix + 'Node', url: base(c, 'kpulse-node.json') + 'var-datasource=${datasource}', icon: 'dashboard' },
+    ] + [
+      link { type: 'link', title: c.grafanaKpulse.dashboardNamePrefix + one[0], url: base(c, one[1]) + 'var-datasource=${datasource}', icon: 'dashboard' }
+      for one in [['Node', 'kpulse-node.json'], ['Job', 'kpulse-job.json']]
+    ] + [
       link {
         type: 'link',
         title: 'Version %d' % changes.version,

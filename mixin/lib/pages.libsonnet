@@ -18,7 +18,9 @@
   local gpu = page('kpulse-gpu.json', [['hostname', 'hostname'], ['gpu', 'uuid']]),
   local node = page('kpulse-node.json', [['hostname', 'hostname']]),
   local proxy = page('kpulse-proxy.json', [['instance', 'instance']]),
-  local job = page('kpulse-namespace.json', [['namespace', 'workload_namespace'], ['hpc_job', 'hpc_job']], ['workload_kind', 'workload_name']),
+  local job = function(alert)
+    page('kpulse-job.json', [], ['workload_namespace', 'hpc_job', 'workload_kind', 'workload_name'])(alert)
+    + '&var-job={{ with $labels.hpc_job }}{{ . | urlquery }}{{ else }}{{ printf `%s/%s/%s` $labels.workload_namespace $labels.workload_kind $labels.workload_name | urlquery }}{{ end }}',
 
   // By group; by alert if it has another subject than its group.
   local pages = {
@@ -30,7 +32,7 @@
     // For a board without a uuid, the page of its host.
     KpulseGPUMissing: function(alert) '{{ if $labels.uuid }}%s{{ else }}%s{{ end }}' % [gpu(alert), node(alert)],
     KpulseNVSwitchErrors: node,
-    KpulseNamespaceWaste: job,
+    KpulseNamespaceWaste: page('kpulse-namespace.json', [['namespace', 'workload_namespace']]),
     KpulseAccountWaste: page('kpulse-namespace.json', [['hpc_account', 'hpc_account']]),
   },
 

@@ -11,6 +11,9 @@ local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__int
   recorded(c, more=''):: '{%s=~"$cluster", hostname=~"$hostname"%s}' % [c.clusterLabel, more],
   cluster(c, more=''):: '{%s=~"$cluster"%s}' % [c.clusterLabel, more],
 
+  // ofJob selects recorded series of the job that the variables of variable.libsonnet's jobParts choose.
+  ofJob(c, more=''):: self.cluster(c, std.join('', [', %s=~"$%s"' % [label, label] for label in ['hpc_job', 'workload_namespace', 'workload_kind', 'workload_name']]) + more),
+
   // some returns matchers that select series if values of a variable are chosen, and none if all are: with All,
   // `(.*.+.*)?` matches every value, so nothing is selected. With names chosen, it matches the empty value, which
   // the first matcher leaves out anyway, and a name that begins and ends with chosen ones, such as a-b-a beside a:
@@ -88,6 +91,9 @@ local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__int
   utilization(by, matchers, over='%s')::
     local of(what) = 'sum by (%s) (%s)' % [by, over % ('device:kpulse_gpu_%s:rate5m%s' % [what, matchers])];
     self.ratio(of('utilized'), of('known')),
+
+  // services are the kinds of workloads whose replicas serve requests on their own: none waits for another.
+  services:: 'DaemonSet|Deployment|InferenceService|RayService|ReplicaSet|ReplicationController|Rollout|Service|StatefulSet',
 
   // straggling is the utilization of the selected devices below half of the median of their job, or workload if there
   // is no job, divided by that median: that of at least four devices, and at least 0.2. Other jobs wait as a whole.

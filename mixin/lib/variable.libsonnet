@@ -1,5 +1,6 @@
 // Variables that dashboards share; each is a function of _config.
 local labels = import 'labels.libsonnet';
+local q = import 'query.libsonnet';
 
 local query(name, label, text, multi=true) = {
   type: 'query',
@@ -71,6 +72,36 @@ local query(name, label, text, multi=true) = {
   account(c):: query(
     'hpc_account', 'Account', 'label_values(kpulse_allocation_info{%s%s=~"$cluster"}, hpc_account)' % [c.kpulseMatchers, c.clusterLabel]
   ),
+
+  // jobParts returns the variables of a page of one job: `job`, a job of a batch system by its id or a workload of
+  // Kubernetes as NAMESPACE/KIND/NAME, and hidden ones that follow from it. These select its series: a regular
+  // expression for each label of a holder, and its hosts, by which series of boards are read. Before anything is
+  // chosen, `-` selects nothing. The choice stays when the time range no longer covers it.
+  jobParts(c)::
+    local held = 'last_over_time(holder:kpulse_allocation_held_gpus:rate5m{%s=~"$cluster", %s}[$__range])';
+    local hidden = { hide: 2, skipUrlSync: true };
+    // Of an id, or of the parts of a workload.
+    local part(name, ofId, ofWorkload) = query(
+      name, name, 'query_result(%s)' % std.foldl(
+        function(inner, to) 'label_replace(%s, "%s", "%s", "job", "%s")' % [inner, to[0], to[1], to[2]],
+        [['job', '$job', '.*'], ['part', '-', '.*'], ['part', ofId, '([^/]+)'], ['part', ofWorkload, '([^/]*)/([^/]*)/([^/]*)']],
+        'vector(0)'
+      ), multi=false
+    ) { regex: '/part="([^"]+)"/' } + hidden;
+    [
+      query(
+        'job',
+        'Job',
+        'query_result(label_replace(group by (hpc_job) (%s), "job", "$1", "hpc_job", "(.+)") or label_join(group by (workload_namespace, workload_kind, workload_name) (%s), "job", "/", "workload_namespace", "workload_kind", "workload_name"))'
+        % [held % [c.clusterLabel, 'hpc_job!=""'], held % [c.clusterLabel, 'hpc_job="", workload_name!=""']],
+        multi=false
+      ) { regex: '/job="([^"]+)"/', refresh: 1 },
+      part('hpc_job', '$1', ''),
+      part('workload_namespace', '.*', '$1'),
+      part('workload_kind', '.*', '$2'),
+      part('workload_name', '.*', '$3'),
+      query('hostname', 'Hosts', 'label_values(allocation:kpulse_allocation_held_gpus:rate5m%s, hostname)' % q.ofJob(c)) { allValue:: null } + hidden,
+    ],
 
   instance(c):: query(
     'instance', 'Proxy', 'label_values(kpulse_build_info{%s%s=~"$cluster"}, instance)' % [c.kpulseMatchers, c.clusterLabel]

@@ -7,26 +7,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// advice explains each class and says what to do about it.
-var advice = [canonical.NumClasses]string{
-	canonical.Idle:               "Nothing runs. If somebody holds the GPU, ask whether they still need it.",
-	canonical.TensorHeavyCompute: "The tensor cores are busy at least half of the time and the SMs are well used: the best case for training.",
-	canonical.TensorCompute:      "The tensor cores are used. Larger batches, fused kernels or lower precision may use them more.",
-	canonical.FP64HPCCompute:     "The 64-bit pipes do the work, as in simulations.",
-	canonical.IOOrDataLoading:    "Data moves and the SMs wait for it. Look at data loaders, pinned memory, storage and transfers between GPUs.",
-	canonical.MemoryBound:        "The device memory is the limit: kernels wait for it. Fusing kernels, reuse in caches or smaller types help.",
-	canonical.ComputeHeavy: "The SMs are busy almost all of the time, without tensor cores. If DRAM activity is near 90 % too, memory limits them. " +
-		"Else tensor cores do more, if the required precision allows it.",
-	canonical.ComputeActive: "The SMs are busy more than half of the time, without tensor cores.",
-	canonical.MemoryActive:  "Much memory traffic besides the computation; no single limit.",
-	canonical.BusyLowSMUse: "Some kernel always runs, but on few SMs: kernels are small or launched one by one. GPU util is high although the GPU " +
-		"is little used.",
-	canonical.LowUtilization:  "Hardly used: small batches, long waits, or a notebook.",
-	canonical.MixedOrModerate: "Moderately used, with no single limit.",
-	canonical.ClassUnknown: "An input that decides the class was not read: see the fields that the node lacks. Exporters leave SM activity out " +
-		"unless their counters file asks for it; kpulse-proxy check counters names the line.",
-}
-
 // explainWord is the width of the words of explanations.
 const explainWord = 16
 
@@ -53,7 +33,7 @@ func explainLines(s *State) (lines []textLine) {
 	}
 	lines = append(lines, textLine{}, heading("Classes of work, the first that fits"))
 	for c, name := range client.ClassNames {
-		add(name.Short, name.Long+". "+advice[c])
+		add(name.Short, name.Long+". "+canonical.Classes[c].Advice)
 	}
 	lines = append(lines, textLine{}, heading("Health"))
 	for c := range canonical.NumConditions {
@@ -65,7 +45,7 @@ func explainLines(s *State) (lines []textLine) {
 // explainDevice explains what g does, what is wrong with it and what to do, and what its node does not
 // read.
 func explainDevice(s *State, g *client.GPU) []textLine {
-	lines := []textLine{heading(g.Label() + " now"), {word: client.ClassNames[g.Class].Long, text: advice[g.Class]}}
+	lines := []textLine{heading(g.Label() + " now"), {word: client.ClassNames[g.Class].Long, text: canonical.Classes[g.Class].Advice}}
 	if g.Action != canonical.NumActions && g.Action != canonical.ActionNone {
 		lines = append(lines, textLine{"what to do", client.ActionWords(g.Action), badgeOf(g).style, false})
 	}

@@ -38,9 +38,9 @@ func someEvents(s *State) {
 
 // TestExplainIsComplete: it explains all readings, classes and conditions.
 func TestExplainIsComplete(t *testing.T) {
-	for c, text := range advice {
-		if text == "" {
-			t.Errorf("no advice for class %s", canonical.Class(c))
+	for _, class := range canonical.Classes {
+		if class.Advice == "" {
+			t.Errorf("no advice for class %s", class.Name)
 		}
 	}
 	s := state("sick")

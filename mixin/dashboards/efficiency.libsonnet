@@ -25,13 +25,13 @@ local v = import '../lib/variable.libsonnet';
   // league returns queries of the GPU-hours of holders, by labels.
   local league(by, more, hours) =
     local sum(query) = 'sum by (%s) (%s)' % [by, query];
-    [p.rows(query) for query in q.league([
+    local rows = q.league([
       sum(unused(hours, more)),
-      priced(sum(unused(hours, more))),
       sum(hours('held', more)),
       sum(hours('idle', more)),
       q.ratio(sum(hours('utilized', more)), sum(hours('known', more))),
-    ], by)],
+    ], by);
+    [p.rows(query) for query in [rows[0], priced(rows[0])] + rows[1:]],
   local spent(first) = p.joined + p.sorted('Value #A') + p.renamed([[c.clusterLabel, 'Cluster']] + first + [
                          ['Value #A', 'Unused'],
                          ['Value #B', 'Cost'],

@@ -133,9 +133,9 @@ func flapping(minute int) weather {
 	return well
 }
 
-// rebooting hosts are off for eight minutes, and never ill.
+// rebooting hosts are off for twelve minutes, and never ill.
 func rebooting(minute int) weather {
-	if minute >= illFrom && minute < illFrom+8 {
+	if minute >= illFrom && minute < illFrom+12 {
 		return off
 	}
 	return well

@@ -77,6 +77,7 @@ func TestTheDemoPages(t *testing.T) {
 			t.Errorf("%s fired, but no scrape failed", alert)
 		}
 	}
+	s.checkLinks(t)
 	for _, form := range forms {
 		s.checkPanels(t, choice{hostname: form, gpu: "GPU-5d0e0001-3c41-4f0a-9a61-0b7c6e5f1a00"}, slices.Collect(maps.Keys(empty)))
 	}
@@ -157,6 +158,38 @@ func (s servers) watch(t *testing.T, patience time.Duration, wanted []string) ma
 	}
 	t.Fatalf("of %q only %q came", wanted, sorted(seen))
 	return nil
+}
+
+// checkLinks: the link of each alert begins an hour before the alert became active.
+func (s servers) checkLinks(t *testing.T) {
+	t.Helper()
+	var answer struct {
+		Data struct {
+			Alerts []struct {
+				State               string
+				ActiveAt            time.Time
+				Labels, Annotations map[string]string
+			}
+		}
+	}
+	if err := get(s.prometheus+"/api/v1/alerts", &answer); err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, a := range answer.Data.Alerts {
+		_, after, _ := strings.Cut(a.Annotations["dashboard_url"], "?from=")
+		from, _, _ := strings.Cut(after, "&")
+		ms, err := strconv.ParseInt(from, 10, 64)
+		if began := time.UnixMilli(ms).Add(time.Hour); err != nil || a.ActiveAt.Sub(began).Abs() > time.Second {
+			t.Errorf("%v is active since %v, but leads to %s", a.Labels, a.ActiveAt, a.Annotations["dashboard_url"])
+		}
+		if a.State == "firing" {
+			checked++
+		}
+	}
+	if checked < 4 {
+		t.Errorf("%d alerts fire", checked)
+	}
 }
 
 // empty are panels for which the demo has no data, and why.

@@ -62,7 +62,7 @@ local labels = import '../lib/labels.libsonnet';
             unless on (%(clusterLabel)s)
             count by (%(clusterLabel)s) (kpulse_build_info%(kpulseOnly)s)
           ||| % c { proxies: std.strReplace(std.rstripChars(proxies, '\n'), '\n', '\n  ') },
-          'for': '10m',
+          'for': '15m',
           labels: { severity: c.criticalSeverity },
           annotations: {
             summary: 'No kpulse-proxy{{ with $labels.%s }} of {{ . }}{{ end }} can be scraped.' % c.clusterLabel,
@@ -73,7 +73,7 @@ local labels = import '../lib/labels.libsonnet';
           alert: 'KpulseProxyInstanceDown',
           // A proxy that cannot read any of its sources answers 502, so only `up` shows it.
           expr: '(\n  %s  or\n  up == 0\n)\n' % flaps('up') + proxies,
-          'for': '10m',
+          'for': '15m',
           labels: { severity: c.warningSeverity },
           annotations: {
             summary: 'A kpulse-proxy cannot be scraped.',
@@ -87,7 +87,7 @@ local labels = import '../lib/labels.libsonnet';
             or
             kpulse_source_up%(kpulseOnly)s == 0
           ||| % c,
-          'for': '10m',
+          'for': '15m',
           labels: { severity: c.warningSeverity },
           annotations: {
             summary: 'A source of GPU readings is down.',
@@ -96,14 +96,17 @@ local labels = import '../lib/labels.libsonnet';
         },
         {
           alert: 'KpulseUpstreamStale',
+          // KpulseUpstreamDown tells of a source that fails.
           expr: |||
-            time() - max by (%(clusterLabel)s, instance, source) (kpulse_source_last_read_timestamp_seconds%(kpulseOnly)s) > %(sourceStaleSeconds)d
-            or
             (
+              time() - max by (%(clusterLabel)s, instance, source) (kpulse_source_last_read_timestamp_seconds%(kpulseOnly)s) > %(sourceStaleSeconds)d
+              or
               max by (%(clusterLabel)s, instance, source) (kpulse_source_unchanged_seconds%(kpulseOnly)s) > %(sourceUnchangedSeconds)d
-              unless on (%(clusterLabel)s, instance, source)
-              kpulse_source_devices%(kpulseOnly)s == 0
+                unless on (%(clusterLabel)s, instance, source)
+                kpulse_source_devices%(kpulseOnly)s == 0
             )
+            unless on (%(clusterLabel)s, instance, source)
+            kpulse_source_up%(kpulseOnly)s == 0
           ||| % c,
           'for': '2m',
           labels: { severity: c.warningSeverity },

@@ -178,7 +178,7 @@ func explainFlag(err error) error {
 	if strings.HasPrefix(err.Error(), "unexpected ") {
 		// Not quoted: it may be a URL with a password.
 		return errors.New("an argument belongs to no flag; give settings as flags with =, such as --source=URL, " +
-			"and put a command (check, explain or doctor) before its flags")
+			"and put a command (check, explain, report or doctor) before its flags")
 	}
 	_, unknown, found := strings.Cut(err.Error(), "unknown long flag '--")
 	if !found {

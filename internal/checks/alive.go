@@ -1,5 +1,5 @@
 // Package checks answers what a person asks of the program: doctor, check config, rules, counters,
-// health and alive, and explain.
+// health and alive, explain, and report.
 package checks
 
 import (

@@ -26,7 +26,7 @@ import (
 const (
 	farthest      = 365 * 24 * time.Hour // how long ago a job may have been
 	coarse        = time.Hour            // steps in which it is looked for: a server answers up to 11,000
-	fine          = 15 * time.Second     // how precisely its begin and its end are found
+	fine          = 5 * time.Second      // how precisely its begin and its end are found
 	around        = 5 * time.Minute      // its counters are served for less after its end
 	parts         = 300                  // of its life, in which the use of GPUs is looked at
 	queriesAtOnce = 6
@@ -81,14 +81,15 @@ func (s *server) findLife(ctx context.Context, r *JobReport, id bool, now time.T
 		}
 		return at, err
 	}
-	s.begin, err = edge("min(min_over_time(timestamp(kpulse_allocation_info{JOB})[1h:15s]))", at[first].Timestamp.Time())
+	s.begin, err = edge("min(min_over_time(timestamp(kpulse_allocation_info{JOB})[1h:5s]))", at[first].Timestamp.Time())
 	if err == nil {
-		s.end, err = edge("max(max_over_time(timestamp(kpulse_allocation_info{JOB})[1h:15s]))", at[last].Timestamp.Time())
+		s.end, err = edge("max(max_over_time(timestamp(kpulse_allocation_info{JOB})[1h:5s]))", at[last].Timestamp.Time())
 	}
 	s.step = max(time.Second, s.end.Sub(s.begin).Round(time.Second)/parts)
 	if r.Begin, r.Seconds = s.begin, s.end.Sub(s.begin).Seconds(); now.Sub(s.end) > around {
 		r.End = s.end
 	}
+	s.begin, s.end = s.begin.Add(-fine), s.end.Add(fine)
 	return true, err
 }
 
@@ -112,7 +113,7 @@ func (s *server) expand(query string) string {
 		on = "hostname, gpu, uuid"
 	}
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.0fs", math.Ceil(d.Seconds())) }
-	return strings.NewReplacer("JOB", s.job, "UUIDS", s.boards, "LIFE", seconds(life+fine), "COUNTERS", seconds(life+2*around), "STEP", seconds(s.step),
+	return strings.NewReplacer("JOB", s.job, "UUIDS", s.boards, "LIFE", seconds(life), "COUNTERS", seconds(life+2*around), "STEP", seconds(s.step),
 		"ON", on, "BOARD", on).Replace(query)
 }
 

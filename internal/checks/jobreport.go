@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // JobReport is the output of `report JOB`. What is not known is absent from its JSON.
@@ -109,8 +110,11 @@ func (g *jobGPU) device() canonical.Device {
 	return canonical.Device{Hostname: g.Hostname, GPU: g.GPU, UUID: g.UUID, Instance: g.Instance}
 }
 
-// name is the short name of a GPU, such as node7/3, or node7/3.9 of an instance.
-func (g *jobGPU) name() string { return g.Hostname + "/" + g.GPU + prefixed(".", g.Instance) }
+// name is the name of a GPU in text, such as node7/3, or node7/3.9 of an instance.
+func (g *jobGPU) name() string {
+	const most = 24
+	return diag.Line(g.Hostname, most) + "/" + diag.Line(g.GPU+prefixed(".", g.Instance), most)
+}
 
 // account is the counters of an allocation, in seconds and joules; NaN if not known.
 type account struct {

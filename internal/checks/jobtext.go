@@ -86,7 +86,7 @@ func (r *JobReport) times() string {
 func (r *JobReport) table(most int) []string {
 	name, shown, util := len("GPU"), len(r.GPUs), "GPU-UTIL"
 	for i := range r.GPUs {
-		name = min(20, max(name, len(r.GPUs[i].name())))
+		name = min(16, max(name, len(r.GPUs[i].name())))
 	}
 	if shown >= most {
 		shown = most - 2
@@ -102,7 +102,7 @@ func (r *JobReport) table(most int) []string {
 			nvml = g.Now.NVML
 		}
 		used, _ := g.memory()
-		lines = append(lines, fmt.Sprintf("%-*s  %s  %6s  %8s  %6s  %4s W", name, diag.Short(diag.Text(g.name()), name), bar(g.Real), percent(g.share(canonical.Idle)),
+		lines = append(lines, fmt.Sprintf("%-*s  %s  %6s  %8s  %6s  %4s W", name, diag.Short(g.name(), name), bar(g.Real), percent(g.share(canonical.Idle)),
 			percent(nvml), percent(used/g.Total), digits(g.Power)))
 	}
 	if rest := r.GPUs[shown:]; len(rest) > 0 {

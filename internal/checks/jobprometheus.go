@@ -45,7 +45,7 @@ func fromServer(ctx context.Context, job, url string, httpClient *http.Client, n
 	r := &JobReport{Job: job, Source: fromPrometheus}
 	connection, err := api.NewClient(api.Config{Address: url, Client: httpClient})
 	if err != nil {
-		return r, errors.New("this is not a URL; give one such as http://prometheus:9090")
+		return r, errors.New("--prometheus.url: this is not a URL; give one such as http://prometheus:9090")
 	}
 	s := &server{api: promv1.NewAPI(connection)}
 	for _, m := range meaningsOf(job) {
@@ -121,22 +121,22 @@ func (s *server) expand(query string) string {
 func (s *server) vector(ctx context.Context, query string, at time.Time) (model.Vector, error) {
 	value, _, err := s.api.Query(ctx, s.expand(query), at)
 	vector, _ := value.(model.Vector)
-	return vector, explained(err)
+	return vector, unanswered(err)
 }
 
 // course returns the values of a query over time, whose result is one series; nil for none.
 func (s *server) course(ctx context.Context, query string, begin, end time.Time, step time.Duration) ([]model.SamplePair, error) {
 	value, _, err := s.api.QueryRange(ctx, s.expand(query), promv1.Range{Start: begin, End: end, Step: step})
 	if matrix, _ := value.(model.Matrix); len(matrix) > 0 {
-		return matrix[0].Values, explained(err)
+		return matrix[0].Values, unanswered(err)
 	}
-	return nil, explained(err)
+	return nil, unanswered(err)
 }
 
-// explained returns an error of the API with its detail.
-func explained(err error) error {
-	if of, is := errors.AsType[*promv1.Error](err); is && of.Detail != "" {
-		return fmt.Errorf("%w: %s", err, diag.Line(of.Detail, 200))
+// unanswered returns an error of a query with what to do.
+func unanswered(err error) error {
+	if err != nil {
+		err = fmt.Errorf("--prometheus.url: %w; see whether a Prometheus server answers there, and give its URL without /api", err)
 	}
 	return err
 }

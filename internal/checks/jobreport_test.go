@@ -14,7 +14,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/settings"
 )
 
 // scripted is a GPU of a job by what it did: seconds in classes, and its mean real utilization.
@@ -183,7 +182,7 @@ func TestReportFits(t *testing.T) {
 	}
 	var unknown strings.Builder
 	r := jobOf(scripted{real: math.NaN(), classes: hour(canonical.ClassUnknown)})
-	if err := r.write(&unknown, &settings.Options{Showing: settings.Showing{JSON: true}}); err != nil {
+	if err := writeJSON(&unknown, r); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"real_utilization_ratio", "utilized_gpu_hours", "memory_peak_bytes", "gpu_utilization_ratio", "NaN", "null"} {

@@ -230,6 +230,8 @@ func digits(v reading) string {
 		return "--"
 	case v >= 100:
 		return fmt.Sprintf("%.0f", v)
+	case v > 0 && v < 0.001:
+		return "<0.001"
 	}
 	return fmt.Sprintf("%.3g", v)
 }

@@ -81,8 +81,12 @@ func Report(ctx context.Context, args []string, stdout, stderr io.Writer, connec
 	known := r != nil && len(r.GPUs) > 0
 	switch {
 	case err != nil:
+	case known && o.JSON:
+		err = writeJSON(stdout, r)
+	case known && o.Comment:
+		_, err = fmt.Fprintln(stdout, r.Comment())
 	case known:
-		err = r.write(stdout, o)
+		_, err = io.WriteString(stdout, r.Text())
 	case len(r.Missing) == 0:
 		fmt.Fprintf(stderr, "kpulse-proxy: job %s is not known; %s\n", words[0], remedies[r.Source])
 		return exitUnknownJob
@@ -102,19 +106,6 @@ var remedies = map[string]string{
 	fromProxies: "if it is over, ask a Prometheus server with --prometheus.url; if it runs, name its nodes with --url=NODE, and see whether " +
 		"kpulse_allocation_info has it there",
 	fromPrometheus: "a task of an array has an id of its own, as squeue -o %A shows it; and the server must have scraped the proxies of its nodes",
-}
-
-// write writes the report in the form of the options.
-func (r *JobReport) write(out io.Writer, o *settings.Options) error {
-	text := r.Text
-	switch {
-	case o.JSON:
-		return writeJSON(out, r)
-	case o.Comment:
-		text = func() string { return r.Comment() + "\n" }
-	}
-	_, err := io.WriteString(out, text())
-	return err
 }
 
 // proxiesOf returns the proxies to ask about a job: those of --url, or of the nodes of the job that this process is in; none for the one on
@@ -148,11 +139,7 @@ func reportOf(ctx context.Context, job string, o *settings.Options, urls []strin
 		return nil, err
 	}
 	if o.PrometheusURL != "" {
-		r, err := fromServer(ctx, job, o.PrometheusURL, httpClient, time.Now())
-		if err != nil {
-			err = fmt.Errorf("--prometheus.url: %w", err)
-		}
-		return r, err
+		return fromServer(ctx, job, o.PrometheusURL, httpClient, time.Now())
 	}
 	if len(urls) == 0 {
 		local := settings.LocalProxy(o.Listen)

@@ -298,30 +298,33 @@ func TestSlurmReports(t *testing.T) {
 	defer exporter.stop()
 	set := func(first, second string) { does[0].Store(first); does[1].Store(second) }
 	set("idles", "idles")
-	startProxy(t, itself(t), "--source="+exporter.url+"/metrics", "--source.min-interval=0s", "--hpc-job-info-dir="+s.info, "--web.listen-address="+address)
+	startProxy(t, itself(t), "--source="+exporter.url+"/metrics", "--source.min-interval=0s", "--hpc-job-info-dir="+s.info, "--web.listen-address="+address, "--series.birth=1s")
 	server := startPrometheus(t, binary, map[string]string{"n": address}, nil)
 	server.await(t, "kpulse_gpu_info")
 	for _, job := range []struct {
-		name          string
-		parts         [3][2]string
-		idle, hanging float64 // shares of the time of both GPUs
-		advice        string
+		name        string
+		parts       [3][2]string
+		idle, hangs float64 // shares of the time of both GPUs, and of its last part
+		advice      string
 	}{
 		{"busy", [3][2]string{{"works", "works"}, {"works", "works"}, {"works", "works"}}, 0, 0, "healthy"},
 		{"half idle", [3][2]string{{"works", "idles"}, {"works", "idles"}, {"works", "idles"}}, .5, 0, "unused_gpus"},
-		{"hung", [3][2]string{{"works", "works"}, {"works", "works"}, {"hangs", "hangs"}}, 0, 1. / 3, "launch_bound"},
+		{"hung", [3][2]string{{"works", "works"}, {"works", "works"}, {"hangs", "hangs"}}, 0, 1, "launch_bound"},
 	} {
 		const part, scrape = 6 * time.Second, 1.
 		set(job.parts[0][0], job.parts[0][1])
 		id := s.submit(t, "--gres=gpu:2", "--account=physics")
-		awaitPage(t, &child{URL: "http://" + address}, "/metrics", 200, infoOf(id, "1", "physics"))
+		awaitTrue(t, "the prolog notes the job", func() bool { return s.jobs("1") == id })
 		begin := time.Now()
+		var last time.Time
 		for _, does := range job.parts {
 			set(does[0], does[1])
+			last = time.Now()
 			time.Sleep(part)
 		}
-		seconds := time.Since(begin).Seconds()
 		s.must(t, "scancel", id)
+		awaitTrue(t, "the epilog forgets the job", func() bool { return s.jobs("0")+s.jobs("1") == "" })
+		seconds, hanging := time.Since(begin).Seconds(), time.Since(last).Seconds()
 		kept := ""
 		awaitTrue(t, "the epilog keeps a report", func() bool {
 			text, _ := os.ReadFile(log)
@@ -333,11 +336,12 @@ func TestSlurmReports(t *testing.T) {
 			t.Errorf("%s: %s, want %s", job.name, kept, job.advice)
 		}
 		set("idles", "idles")
-		server.await(t, fmt.Sprintf(`count(last_over_time(kpulse_allocation_seconds_total{hpc_job="%s"}[1m])) unless on () count(kpulse_allocation_info{hpc_job="%[1]s"})`, id))
+		server.await(t, fmt.Sprintf(`sum(last_over_time(kpulse_allocation_class_seconds_total{hpc_job="%s"}[1m])) > 0.99 * sum(last_over_time(kpulse_allocation_seconds_total{hpc_job="%[1]s"}[1m])) `+
+			`unless on () count(kpulse_allocation_info{hpc_job="%[1]s"})`, id)) // a class begins as 0
 		r := reportOn(t, 0, "--prometheus.url="+server.url, id)
 		const tolerance = 2 * scrape // at its begin, and at its end
 		for what, off := range map[string]float64{
-			"held": 3600*r.Sum.Held/2 - seconds, "idle": 3600*r.Sum.Classes["idle"]/2 - job.idle*seconds, "hanging": 3600*r.Sum.Classes["busy_low_sm_use"]/2 - job.hanging*seconds,
+			"held": 3600*r.Sum.Held/2 - seconds, "idle": 3600*r.Sum.Classes["idle"]/2 - job.idle*seconds, "hanging": 3600*r.Sum.Classes["busy_low_sm_use"]/2 - job.hangs*hanging,
 		} {
 			if math.Abs(off) > tolerance {
 				t.Errorf("%s: seconds %s are off by %v: %+v", job.name, what, off, r)
@@ -346,7 +350,6 @@ func TestSlurmReports(t *testing.T) {
 		if r.User != "nobody" || r.advice() != job.advice {
 			t.Errorf("%s: of %s, advice %s, want %s", job.name, r.User, r.advice(), job.advice)
 		}
-		awaitTrue(t, "the node is free", func() bool { return s.jobs("0")+s.jobs("1") == "" })
 	}
 }
 

@@ -32,7 +32,7 @@ func TestHosts(t *testing.T) {
 
 // FuzzHosts: a list is refused, or has few enough names without brackets of numbers, and does not depend on the order in which it is read.
 func FuzzHosts(f *testing.F) {
-	for _, list := range []string{"node[1-4,7]", "r[1-2]n[01,3]", "[::1]:9401", "a,b", "x[", "n[1-9]m[1-9]o[0-9]", "n[4294967295-4294967296]"} {
+	for _, list := range []string{"node[1-4,7]", "r[1-2]n[01,3]", "[::1]:9401", "a,b", "x[", "n[1-9]m[1-9]o[0-9]", "n[4294967295-4294967296]", "[@"} {
 		f.Add(list)
 	}
 	f.Fuzz(func(t *testing.T, list string) {

@@ -21,11 +21,12 @@ import (
 
 // jobReport is what tests read of `report --json`.
 type jobReport struct {
-	Begin, End, Earlier time.Time
-	Seconds             float64
-	User                string
-	Sum                 jobUsage
-	GPUs                []struct {
+	Begin, End time.Time
+	Earlier    time.Time `json:"earlier_run_ended"`
+	Seconds    float64
+	User       string
+	Sum        jobUsage
+	GPUs       []struct {
 		jobUsage
 		Hostname, GPU string
 		Peak          float64 `json:"memory_peak_bytes"`
@@ -183,9 +184,29 @@ func TestReportAmongManyJobs(t *testing.T) {
 			}
 		}
 	}
+	// A workload runs each night, and its second run shares a GPU with a job.
+	for night := range 2 {
+		for at := 0; at <= 1200; at += interval {
+			when := start.Add(time.Duration(night*24*3600+at) * time.Second).Unix()
+			device := `hostname="other",gpu="0",uuid="GPU-x"`
+			labels := fmt.Sprintf(`%s,workload_namespace="ml",workload_pod="nightly-%d",workload_name="nightly"`, device, night)
+			fmt.Fprintf(&history, "kpulse_allocation_info{%s} 1 %d\nkpulse_allocation_seconds_total{%[1]s} %[3]d %[2]d\n", labels, when, at)
+			if night == 1 {
+				fmt.Fprintf(&history, "kpulse_allocation_info{%s,hpc_job=\"beside\"} 1 %d\n", device, when)
+			}
+		}
+	}
 	history.WriteString("# EOF\n")
 	server := startPrometheus(t, binary, nil, history.Bytes())
 	server.await(t, "vector(1)")
+	last := start.Add(24 * time.Hour)
+	if r := reportOn(t, 0, "--prometheus.url="+server.url, "ml/nightly"); math.Abs(r.Begin.Sub(last).Seconds()) > 15 || math.Abs(3600*r.Sum.Held-1200) > 1e-3 ||
+		len(r.GPUs) != 1 || !r.GPUs[0].Shared || last.Sub(r.Earlier) < 23*time.Hour || last.Sub(r.Earlier) > 24*time.Hour {
+		t.Errorf("the second of two runs, from %v: %+v", last, r)
+	}
+	if r := reportOn(t, 0, "--prometheus.url="+server.url, "ml/nightly-0"); math.Abs(3600*r.Sum.Held-1200) > 1e-3 || r.GPUs[0].Shared || !r.Earlier.IsZero() {
+		t.Errorf("a pod of the first run: %+v", r)
+	}
 	var queries atomic.Int64
 	target, _ := url.Parse(server.url)
 	forward := httputil.NewSingleHostReverseProxy(target)

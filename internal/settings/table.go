@@ -119,7 +119,7 @@ var table = []setting{
 		help: "tui: a kpulse-proxy to show, as http://NODE:9401/metrics or NODE; repeat it for several nodes."},
 	{Flag: "tui.http-config", group: groupShowing, placeholder: "FILE", Modes: modeAttach | modeHealth | modeReport, needs: "tui",
 		at: func(o *Options) any { return &o.TUIHTTP },
-		help: "tui, check health, report: file with credentials and TLS settings for asking proxies, or the server of --prometheus.url, in YAML like " +
+		help: "tui, check health, report: file with credentials and TLS settings for asking proxies, or a Prometheus server, in YAML like " +
 			"Prometheus' http_config."},
 	{Flag: "tui.focus", group: groupShowing, placeholder: "GPU", Modes: modeTUI | modeAttach, needs: "tui",
 		at:   func(o *Options) any { return &o.TUIFocus },

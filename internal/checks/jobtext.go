@@ -30,7 +30,7 @@ func (r *JobReport) Text() string {
 	line("held", "%s on %s, %s", r.devices(), diag.Count(r.distinct(func(g *jobGPU) string { return g.Hostname }), "node"), r.times())
 	s := &r.Sum
 	line("GPU-hours", "%s held, %s utilized, %s unused (idle)", digits(s.Held), digits(s.Utilized), digits(s.Idle))
-	line("real use", "%s  %s", bar(s.Real), saturated)
+	line("real util", "%s  %s", bar(s.Real), saturated)
 	if !s.NVML.IsZero() {
 		line("GPU-Util", "%s  some kernel ran, however small", bar(s.NVML))
 	}
@@ -46,6 +46,9 @@ func (r *JobReport) Text() string {
 	tail = nil
 	if faults := r.faults(); faults != "" {
 		line("faults", "%s", faults)
+	}
+	if !r.Earlier.IsZero() {
+		line("not in it", "an earlier run of the same name, which ended by %s", clock(r.Earlier))
 	}
 	for i, m := range r.Missing {
 		if i > 0 {
@@ -94,7 +97,7 @@ func (r *JobReport) table(most int) []string {
 	if r.Source == fromProxies {
 		util = "UTIL NOW"
 	}
-	lines := []string{fmt.Sprintf("%-*s  %-*s  %6s  %8s  %6s  %6s", name, "GPU", barWidth+8, "REAL USE", "IDLE", util, "MEMORY", "POWER")}
+	lines := []string{fmt.Sprintf("%-*s  %-*s  %6s  %8s  %6s  %6s", name, "GPU", barWidth+8, "REAL UTIL", "IDLE", util, "MEMORY", "POWER")}
 	for i := range r.GPUs[:shown] {
 		g := &r.GPUs[i]
 		nvml := g.NVML
@@ -136,7 +139,7 @@ func (r *JobReport) faults() string {
 // Comment returns the report in one line.
 func (r *JobReport) Comment() string {
 	s := &r.Sum
-	text := fmt.Sprintf("kpulse: job %s held %s GPU-hours on %s, %s unused; real use %s", r.Job, digits(s.Held), diag.Count(len(r.GPUs), "GPU"), digits(s.Idle), percent(s.Real))
+	text := fmt.Sprintf("kpulse: job %s held %s GPU-hours on %s, %s unused; real utilization %s", r.Job, digits(s.Held), diag.Count(len(r.GPUs), "GPU"), digits(s.Idle), percent(s.Real))
 	if !s.NVML.IsZero() {
 		text += ", GPU-Util " + percent(s.NVML)
 	}

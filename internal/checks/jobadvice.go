@@ -76,13 +76,13 @@ var jobAdvice = []adviceRow{
 		applies: func(*JobReport) []any { return []any{} }},
 }
 
-// advise returns the advice that follows from a report. Without time on a GPU nothing does.
+// advise returns the advice that follows from a report. Without time on a GPU nothing does, and without classes little.
 func advise(r *JobReport) []adviceFinding {
 	const most, alone = 3, 2
 	found := []adviceFinding{}
 	for i := range jobAdvice {
 		row := &jobAdvice[i]
-		if len(found) == most || i >= len(jobAdvice)-alone && len(found) > 0 || !(r.Sum.Held > 0) {
+		if len(found) == most || i >= len(jobAdvice)-alone && (len(found) > 0 || len(r.Sum.Classes) == 0) || !(r.Sum.Held > 0) {
 			break
 		}
 		var values []any

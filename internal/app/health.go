@@ -126,14 +126,18 @@ func (o *options) healthTarget(ctx context.Context, logger *slog.Logger) (target
 	if err != nil {
 		return target, nil, err
 	}
+	named, err := o.CheckURL()
+	if err != nil {
+		return target, nil, err
+	}
 	// Variables may be meant for the proxy beside us: its container has all of them.
 	own := o.ReadsItself(settings.FromCommandLine)
 	switch {
 	case o.Origin("url") == settings.FromCommandLine && own:
 		return target, nil, errors.New("--url asks a proxy that has sources of its own; leave --url out, or --backend, --source, --replay and the sources " +
 			"of --config.file")
-	case o.CheckURL != "" && !own:
-		url, err := settings.WithPath(o.CheckURL)
+	case named != "" && !own:
+		url, err := settings.WithPath(named)
 		if err != nil {
 			return target, nil, fmt.Errorf("--url=%w; give a kpulse-proxy, such as NODE, NODE:9401 or http://NODE:9401/metrics", err)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/signal"
 	"runtime"
@@ -68,6 +69,10 @@ func Run(args []string, stdout, stderr io.Writer) int {
 		return checks.Check(args[1:], out, stderr)
 	case args[0] == "explain":
 		return checks.Explain(args[1:], out, stderr)
+	case args[0] == "report":
+		ctx, stop := newOptions(settings.NewOptions()).begin()
+		defer stop()
+		return checks.Report(ctx, args[1:], out, stderr, func(o *settings.Options) (*http.Client, error) { return newOptions(o).tuiClient() })
 	case args[0] == "doctor":
 		ctx, stop := newOptions(settings.NewOptions()).begin()
 		defer stop()

@@ -1,5 +1,5 @@
 // Package checks answers what a person asks of the program: doctor, check config, rules, counters,
-// health and alive, and explain.
+// health and alive, explain, and report.
 package checks
 
 import (
@@ -41,7 +41,10 @@ func checkAlive(args []string, stdout, stderr io.Writer) int {
 // aliveTarget returns the proxy to ask, as http://HOST:PORT, and the timeout.
 func aliveTarget(args []string, stdout io.Writer) (proxy string, patience time.Duration, err error) {
 	_, o, err := flagsFor("check alive", args, stdout, "url", "timeout")
-	if err == nil && o.CheckURL == "" {
+	if err == nil {
+		proxy, err = o.CheckURL()
+	}
+	if err == nil && proxy == "" {
 		var g settings.Given
 		if g, err = settings.ReadFlags(flagsOfContainer(), stdout); err == nil {
 			err = g.Flag("web.listen-address").Apply(o)
@@ -50,7 +53,6 @@ func aliveTarget(args []string, stdout io.Writer) (proxy string, patience time.D
 	if err != nil {
 		return "", 0, err
 	}
-	proxy = o.CheckURL
 	if proxy == "" {
 		proxy = settings.LocalProxy(o.Listen)
 	}

@@ -176,7 +176,7 @@ func runPrometheus(t *testing.T, binary, dir, config string) *prometheus {
 	address := freeAddress(t)
 	s := &prometheus{url: "http://" + address, log: &bytes.Buffer{}}
 	cmd := exec.Command(binary, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
-		"--web.listen-address="+address, "--web.enable-remote-write-receiver", "--log.level=debug")
+		"--web.listen-address="+address, "--web.enable-remote-write-receiver", "--log.level=debug", "--storage.tsdb.retention.time=60d")
 	cmd.Stderr = s.log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

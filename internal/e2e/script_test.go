@@ -168,6 +168,7 @@ func cmdUntil(ts *testscript.TestScript, _ bool, args []string) {
 var scriptVariables = []string{
 	"KPULSE_PRESET", "KPULSE_ONCE", "KPULSE_SOURCE", "KPULSE_BACKEND", "KPULSE_DCGM_HOST", "KPULSE_WEB_LISTEN_ADDRESS", "KPULSE_KUBE_DISCOVER", "KPULSE_COUNTERS", "KPULSE_HPC_JOB_MAPPING_DIR",
 	"KPULSE_COLLECTOR_PROCESSES", "KPULSE_COLLECTOR_PROCESSES_CMDLINE", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS",
+	"SLURM_JOB_ID", "SLURM_JOB_NODELIST",
 }
 
 // cmdExits is `exits CODE ARGS…`: kpulse-proxy with these arguments must end

@@ -2,13 +2,17 @@ package e2e
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
 	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
@@ -19,11 +23,12 @@ import (
 type slurmNode struct {
 	dir, mapping, info string
 	controller, node   *process
+	more               []string // of the environment of our scripts
 }
 
 // startSlurm runs Slurm's daemons until the test ends. Without them, or without root, the test is
-// skipped, or fails with KPULSE_REQUIRE_SLURM.
-func startSlurm(t *testing.T) *slurmNode {
+// skipped, or fails with KPULSE_REQUIRE_SLURM. Our scripts have more in their environment.
+func startSlurm(t *testing.T, more ...string) *slurmNode {
 	t.Helper()
 	slow.Test(t, "slurmctld, slurmd, slurm-client and munge, as root")
 	var missing error
@@ -45,7 +50,7 @@ func startSlurm(t *testing.T) *slurmNode {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &slurmNode{dir: dir, mapping: filepath.Join(dir, "run/job-mapping"), info: filepath.Join(dir, "run/job-info")}
+	s := &slurmNode{dir: dir, mapping: filepath.Join(dir, "run/job-mapping"), info: filepath.Join(dir, "run/job-info"), more: more}
 	s.write(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	startProcess(t, exec.Command("munged", "--foreground", "--force", "--num-threads=2", "--key-file="+dir+"/munge/key", "--socket="+dir+"/munge.sock",
@@ -95,7 +100,7 @@ func (s *slurmNode) write(t *testing.T) {
 	must(os.CopyFS(s.dir+"/deploy", os.DirFS("../../deploy/slurm"))) // readable for other users
 	must(os.Symlink(s.dir+"/deploy/kpulse-jobs", s.dir+"/bin/kpulse-jobs"))
 	for script, of := range map[string]string{"prolog.d/10-kpulse-jobs": "kpulse-job-prolog", "epilog.d/90-kpulse-jobs": "kpulse-job-epilog", "taskprolog": "kpulse-task-prolog"} {
-		must(os.WriteFile(filepath.Join(s.dir, script), fmt.Appendf(nil, "#!/bin/sh\nexport %s\nexec %s/deploy/%s\n", strings.Join(s.environment(), " "), s.dir, of), 0o755))
+		must(os.WriteFile(filepath.Join(s.dir, script), fmt.Appendf(nil, "#!/bin/sh\nexport '%s'\nexec %s/deploy/%s\n", strings.Join(s.environment(), "' '"), s.dir, of), 0o755))
 	}
 	must(os.Chmod(s.dir+"/proc", 0o755))
 	must(os.WriteFile(s.dir+"/gres.conf", fmt.Appendf(nil, "NodeName=localhost Name=gpu File=%s/dev/nvidia[0-1]\nNodeName=localhost Name=shard Count=8\n", s.dir), 0o600))
@@ -142,10 +147,10 @@ TaskProlog=DIR/taskprolog
 
 // environment returns the environment of our scripts.
 func (s *slurmNode) environment() []string {
-	return []string{
+	return append([]string{
 		"PATH=" + s.dir + "/bin:" + os.Getenv("PATH"), "SLURM_CONF=" + s.dir + "/slurm.conf", "KPULSE_JOBS_CONFIG=" + s.dir + "/none", "KPULSE_JOBS_PROC=" + s.dir + "/proc",
 		"KPULSE_HPC_JOB_MAPPING_DIR=" + s.mapping, "KPULSE_HPC_JOB_INFO_DIR=" + s.info,
-	}
+	}, s.more...)
 }
 
 // command returns a command of Slurm, or kpulse-jobs.
@@ -262,6 +267,90 @@ func TestSlurm(t *testing.T) {
 	t.Run("what a user may do", func(t *testing.T) { forgeAndLock(t, s) })
 	t.Run("requeue", func(t *testing.T) { requeue(t, s, proxy, seconds) })
 	t.Run("a node dies", func(t *testing.T) { dieAndSweep(t, s, proxy) })
+}
+
+// TestSlurmReports runs three jobs on two GPUs: one uses both, one uses one, and one hangs in a collective from its third part on. The
+// epilog logs what it finds, and a Prometheus server has the same later, to a scrape interval.
+func TestSlurmReports(t *testing.T) {
+	t.Parallel()
+	binary := prometheusBinary(t)
+	address := freeAddress(t)
+	s := startSlurm(t, "KPULSE_JOBS_REPORT=log", "KPULSE_JOBS_REPORT_FLAGS=--url=http://"+address)
+	log := s.dir + "/log"
+	if err := os.WriteFile(s.dir+"/bin/logger", []byte("#!/bin/sh\necho \"$*\" >>"+log+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(s.mapping, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var does [2]atomic.Value
+	exporter := startUpstream(func() ([]byte, error) {
+		var page []byte
+		for gpu := range does {
+			v := map[string][6]float64{"works": {95, 60000, 600, .95, .8, .6}, "idles": {0, 500, 80, 0, 0, 0}, "hangs": {100, 60000, 130, 1, .1, 0}}[does[gpu].Load().(string)]
+			for i, family := range []string{"DEV_GPU_UTIL", "DEV_FB_USED", "DEV_POWER_USAGE", "PROF_GR_ENGINE_ACTIVE", "PROF_SM_ACTIVE", "PROF_PIPE_TENSOR_ACTIVE"} {
+				page = fmt.Appendf(page, "DCGM_FI_%s{gpu=\"%d\",UUID=\"GPU-%d\",modelName=\"NVIDIA H100\",Hostname=\"n\",hpc_job=\"%s\"} %v\n", family, gpu, gpu, s.jobs(strconv.Itoa(gpu)), v[i])
+			}
+			page = fmt.Appendf(page, "DCGM_FI_PROF_DRAM_ACTIVE{gpu=\"%d\",UUID=\"GPU-%d\",Hostname=\"n\"} %v\n", gpu, gpu, v[4]/2)
+		}
+		return page, nil
+	})
+	defer exporter.stop()
+	set := func(first, second string) { does[0].Store(first); does[1].Store(second) }
+	set("idles", "idles")
+	startProxy(t, itself(t), "--source="+exporter.url+"/metrics", "--source.min-interval=0s", "--hpc-job-info-dir="+s.info, "--web.listen-address="+address, "--series.birth=1s")
+	server := startPrometheus(t, binary, map[string]string{"n": address}, nil)
+	server.await(t, "kpulse_gpu_info")
+	for _, job := range []struct {
+		name        string
+		parts       [3][2]string
+		idle, hangs float64 // shares of the time of both GPUs, and of its last part
+		advice      string
+	}{
+		{"busy", [3][2]string{{"works", "works"}, {"works", "works"}, {"works", "works"}}, 0, 0, "healthy"},
+		{"half idle", [3][2]string{{"works", "idles"}, {"works", "idles"}, {"works", "idles"}}, .5, 0, "unused_gpus"},
+		{"hung", [3][2]string{{"works", "works"}, {"works", "works"}, {"hangs", "hangs"}}, 0, 1, "launch_bound"},
+	} {
+		const part, scrape = 6 * time.Second, 1.
+		set(job.parts[0][0], job.parts[0][1])
+		id := s.submit(t, "--gres=gpu:2", "--account=physics")
+		awaitTrue(t, "the prolog notes the job", func() bool { return s.jobs("1") == id })
+		begin := time.Now()
+		var last time.Time
+		for _, does := range job.parts {
+			set(does[0], does[1])
+			last = time.Now()
+			time.Sleep(part)
+		}
+		s.must(t, "scancel", id)
+		awaitTrue(t, "the epilog forgets the job", func() bool { return s.jobs("0")+s.jobs("1") == "" })
+		seconds, hanging := time.Since(begin).Seconds(), time.Since(last).Seconds()
+		kept := ""
+		awaitTrue(t, "the epilog keeps a report", func() bool {
+			text, _ := os.ReadFile(log)
+			kept = regexp.MustCompile("kpulse: job " + id + " held .*\n").FindString(string(text))
+			return kept != ""
+		})
+		t.Logf("%s, %.1f s: %s", job.name, seconds, kept)
+		if !strings.Contains(kept, " GPU-hours on 2 GPUs, ") || !strings.HasSuffix(kept, "; advice: "+job.advice+"\n") {
+			t.Errorf("%s: %s, want %s", job.name, kept, job.advice)
+		}
+		set("idles", "idles")
+		server.await(t, fmt.Sprintf(`sum(last_over_time(kpulse_allocation_class_seconds_total{hpc_job="%s"}[1m])) > 0.99 * sum(last_over_time(kpulse_allocation_seconds_total{hpc_job="%[1]s"}[1m])) `+
+			`unless on () count(kpulse_allocation_info{hpc_job="%[1]s"})`, id)) // a class begins as 0
+		r := reportOn(t, 0, "--prometheus.url="+server.url, id)
+		const tolerance = 2 * scrape // at its begin, and at its end
+		for what, off := range map[string]float64{
+			"held": 3600*r.Sum.Held/2 - seconds, "idle": 3600*r.Sum.Classes["idle"]/2 - job.idle*seconds, "hanging": 3600*r.Sum.Classes["busy_low_sm_use"]/2 - job.hangs*hanging,
+		} {
+			if math.Abs(off) > tolerance {
+				t.Errorf("%s: seconds %s are off by %v: %+v", job.name, what, off, r)
+			}
+		}
+		if r.User != "nobody" || r.advice() != job.advice {
+			t.Errorf("%s: of %s, advice %s, want %s", job.name, r.User, r.advice(), job.advice)
+		}
+	}
 }
 
 // forgedName is a job name that scontrol prints before the fields that it imitates.

@@ -25,6 +25,14 @@ func nodeURLs(typed []string) ([]string, error) {
 	return all, nil
 }
 
+// CheckURL returns the proxy of --url, or "".
+func (o *Options) CheckURL() (string, error) {
+	if len(o.CheckURLs) > 1 {
+		return "", errors.New("--url: name one kpulse-proxy; only report asks several")
+	}
+	return strings.Join(o.CheckURLs, ""), nil
+}
+
 // WithPath completes an address as users type it: node, node:9401 or a URL.
 func WithPath(typed string) (string, error) {
 	scheme, rest, ok := strings.Cut(typed, "://")

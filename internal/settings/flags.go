@@ -178,7 +178,7 @@ func (s *setting) defaultText(defaults *Options) string {
 }
 
 // commands are the words that may come before the flags.
-var commands = []string{"check", "explain", "doctor", "tui", "health", "version", "help"}
+var commands = []string{"check", "explain", "report", "doctor", "tui", "health", "version", "help"}
 
 // explainFlag adds to kingpin's error the flag that was probably meant.
 func explainFlag(err error) error {

@@ -26,6 +26,7 @@ Are rule files right?         kpulse-proxy check rules FILE…
 Does the exporter serve all?  kpulse-proxy check counters FILE
 May jobs run on these GPUs?   kpulse-proxy check health
 What does XID 79 ask for?     kpulse-proxy explain xid 79
+What did my job do?           kpulse-proxy report JOB
 What works on this node?      kpulse-proxy doctor`
 
 const usage = `usage: kpulse-proxy [<flags>]
@@ -35,6 +36,7 @@ const usage = `usage: kpulse-proxy [<flags>]
        kpulse-proxy check health [<flags>]
        kpulse-proxy check alive [<flags>]
        kpulse-proxy explain xid CODE…
+       kpulse-proxy report [<flags>] JOB
        kpulse-proxy doctor [<flags>]
 
 {{.App.Help}}

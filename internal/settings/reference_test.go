@@ -43,7 +43,7 @@ Generated from the table in internal/settings/settings.go by ` + "`go test ./int
 A flag takes precedence over its environment variable, the variable over the config file (--config.file, see
 [config.example.yml](config.example.yml)), and the file over the default. "For" lists the modes and backends that a setting
 applies to: *serve*, *once* (--once), *export* (--export), *tui* (--tui that reads by itself), *attach* (--tui
-of another proxy) and *health* (check health). Settings marked *Reloaded* are read again from the config file on SIGHUP or a
+of another proxy), *health* (check health) and *report*. Settings marked *Reloaded* are read again from the config file on SIGHUP or a
 POST to /-/reload; all others need a restart.
 `)
 	defaults := NewOptions()
@@ -94,7 +94,7 @@ func assigned(s *setting) string {
 func meant(s *setting) string {
 	modes := func(set mode) string {
 		var names []string
-		for i, name := range []string{"serve", "once", "export", "tui", "attach", "health"} {
+		for i, name := range []string{"serve", "once", "export", "tui", "attach", "health", "report"} {
 			if set&(1<<i) != 0 {
 				names = append(names, name)
 			}

@@ -54,6 +54,7 @@ const (
 	modeTUI         // --tui, reading by itself
 	modeAttach      // --tui of another proxy
 	modeHealth      // check health
+	modeReport      // report
 
 	modesReading = ModeServe | modeOnce | ModeExport | modeTUI | modeHealth
 	modesShowing = modeOnce | ModeExport | modeTUI | modeAttach | modeHealth
@@ -95,13 +96,16 @@ type Showing struct {
 	TUIFocus              string // GPU to begin with; "" for none
 }
 
-// Asking is for check health and other checks of a proxy.
+// Asking is for check health, other checks of a proxy, and report.
 type Asking struct {
 	Health       bool // check health
-	CheckURL     string
+	CheckURLs    []string
 	TrustedUIDs  []string
 	CheckTimeout Duration
 	ForNPD       string // the level that node-problem-detector treats as a problem: crit, warn or "" for none
+
+	PrometheusURL string // of report; "" asks proxies
+	Comment       bool
 }
 
 // Serving is for the server.
@@ -173,7 +177,7 @@ const (
 
 // groupTitles are indexed by group.
 var groupTitles = [...]string{
-	"Reading", "Showing instead of serving", "Checking health (kpulse-proxy check health)", "Computing", "Who holds the GPUs", "Serving",
+	"Reading", "Showing instead of serving", "Asking proxies (kpulse-proxy check health, kpulse-proxy report)", "Computing", "Who holds the GPUs", "Serving",
 	"Logging and the rest",
 }
 
@@ -188,4 +192,6 @@ const (
 	remedyLocal = "it is for --backend=dcgm and nvml, and for --once, --export and --tui; other backends serve what their source serves"
 	remedyKube  = "only the server asks Kubernetes, not --once, --export or --tui; leave it out"
 	remedyCheck = "it is for kpulse-proxy check health"
+
+	remedyReport = "it is for kpulse-proxy report"
 )

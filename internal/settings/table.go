@@ -101,8 +101,8 @@ var table = []setting{
 
 	{Flag: "once", group: groupShowing, Modes: modeOnce | ModeExport, perSource: true, at: func(o *Options) any { return &o.Once },
 		help: "Read once, print the devices as text, and exit."},
-	{Flag: "json", group: groupShowing, Modes: modeOnce | modeHealth, needs: "once", at: func(o *Options) any { return &o.JSON },
-		help: "With --once or check health: print JSON."},
+	{Flag: "json", group: groupShowing, Modes: modeOnce | modeHealth | modeReport, needs: "once", at: func(o *Options) any { return &o.JSON },
+		help: "With --once, check health or report: print JSON."},
 	{Flag: "wide", group: groupShowing, Modes: modeOnce, needs: "once", at: func(o *Options) any { return &o.Wide },
 		help: "With --once: print all columns, even if the terminal is too narrow."},
 	{Flag: "export", group: groupShowing, placeholder: "default|all|all+|COLUMNS", Modes: modeOnce | ModeExport, perSource: true,
@@ -119,20 +119,26 @@ var table = []setting{
 			"running."},
 	{Flag: "tui.url", group: groupShowing, placeholder: "URL", Modes: modeAttach, needs: "tui", at: func(o *Options) any { return &o.TUIURLs },
 		help: "tui: a kpulse-proxy to show, as http://NODE:9401/metrics or NODE; repeat it for several nodes."},
-	{Flag: "tui.http-config", group: groupShowing, placeholder: "FILE", Modes: modeAttach | modeHealth, needs: "tui",
-		at:   func(o *Options) any { return &o.TUIHTTP },
-		help: "tui, check health: file with credentials and TLS settings for asking proxies, in YAML like Prometheus' http_config."},
+	{Flag: "tui.http-config", group: groupShowing, placeholder: "FILE", Modes: modeAttach | modeHealth | modeReport, needs: "tui",
+		at: func(o *Options) any { return &o.TUIHTTP },
+		help: "tui, check health, report: file with credentials and TLS settings for asking proxies, or a Prometheus server, in YAML like " +
+			"Prometheus' http_config."},
 	{Flag: "tui.focus", group: groupShowing, placeholder: "GPU", Modes: modeTUI | modeAttach, needs: "tui",
 		at:   func(o *Options) any { return &o.TUIFocus },
 		help: "tui: begin with all readings of one GPU, as :focus does: 3, 3:9 for a MIG instance, or the beginning of a UUID."},
 
-	{Flag: "url", group: groupHealth, placeholder: "URL", Modes: modeHealth, remedy: remedyCheck, at: func(o *Options) any { return &o.CheckURL },
+	{Flag: "url", group: groupHealth, placeholder: "URL", Modes: modeHealth | modeReport, remedy: remedyCheck, at: func(o *Options) any { return &o.CheckURLs },
 		help: "The kpulse-proxy to ask, as http://NODE:9401/metrics or NODE (default: the one on this machine). With --backend, --source or " +
-			"--replay it takes one reading itself instead, which shows neither rises of counters nor earlier XIDs."},
-	{Flag: "timeout", group: groupHealth, standard: "10s", Modes: modeHealth, remedy: remedyCheck,
+			"--replay, check health takes one reading itself instead, which shows neither rises of counters nor earlier XIDs. report asks " +
+			"several: repeat it, or give a list of Slurm's, such as node[1-4,7] (default: those of SLURM_JOB_NODELIST, if that is set)."},
+	{Flag: "timeout", group: groupHealth, standard: "10s", Modes: modeHealth | modeReport, remedy: remedyCheck,
 		at:    func(o *Options) any { return &o.CheckTimeout },
 		check: func(o *Options) error { return within(o.CheckTimeout, Duration(time.Millisecond), longestPoll) },
 		help:  "Longest time to wait for the answer; then health is unknown."},
+	{Flag: "prometheus.url", group: groupHealth, placeholder: "URL", Modes: modeReport, remedy: remedyReport, at: func(o *Options) any { return &o.PrometheusURL },
+		help: "report: ask this Prometheus server, or one with its API, instead of proxies: for a job that is over, and for its whole life."},
+	{Flag: "comment", group: groupHealth, Modes: modeReport, remedy: remedyReport, at: func(o *Options) any { return &o.Comment },
+		help: "report: print one line, for the batch system to keep, such as Slurm's AdminComment."},
 	{Flag: "trusted-uid", group: groupHealth, placeholder: "UID", Modes: modeHealth, remedy: remedyCheck, at: func(o *Options) any { return &o.TrustedUIDs },
 		check: func(o *Options) error {
 			for _, uid := range o.TrustedUIDs {

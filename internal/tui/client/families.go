@@ -38,9 +38,8 @@ var handlers = map[string]handler{
 		}
 	},
 	"gpu_workload_class": func(r *reader, s *sample) {
-		i := slices.IndexFunc(canonical.Classes[:], func(c canonical.ClassInfo) bool { return c.Name == s.label("class") })
-		if s.value == 1 && i >= 0 {
-			r.gpu(s).Class = canonical.Class(i)
+		if c, known := classOf(s); s.value == 1 && known {
+			r.gpu(s).Class = c
 		}
 	},
 	"gpu_health": func(r *reader, s *sample) {
@@ -74,16 +73,18 @@ var handlers = map[string]handler{
 	"gpu_allocations":                          number(func(r *reader, s *sample) *float64 { return &r.gpu(s).Holders }),
 
 	"allocation_info": func(r *reader, s *sample) {
-		g, nan := r.gpu(s), math.NaN()
-		g.Allocations = append(g.Allocations, Allocation{
-			Allocation: canonical.Allocation{Workload: workload(s), Kind: s.label("workload_kind"), Name: s.label("workload_name"),
-				User: s.label("hpc_user"), Account: s.label("hpc_account"), Partition: s.label("hpc_partition")},
-			Seconds: nan, UtilizedSeconds: nan, KnownSeconds: nan,
-		})
+		g := r.gpu(s)
+		g.Allocations = append(g.Allocations, newAllocation(s))
 	},
 	"allocation_seconds_total":                        number(func(r *reader, s *sample) *float64 { return &r.allocation(s).Seconds }),
 	"allocation_real_utilization_seconds_total":       number(func(r *reader, s *sample) *float64 { return &r.allocation(s).UtilizedSeconds }),
 	"allocation_real_utilization_known_seconds_total": number(func(r *reader, s *sample) *float64 { return &r.allocation(s).KnownSeconds }),
+	"allocation_energy_joules_total":                  number(func(r *reader, s *sample) *float64 { return &r.allocation(s).Energy }),
+	"allocation_class_seconds_total": func(r *reader, s *sample) {
+		if c, known := classOf(s); known {
+			r.allocation(s).Classes[c] = s.value
+		}
+	},
 
 	"host_cpus":                   number(func(r *reader, _ *sample) *float64 { return &r.node.Host.CPUs }),
 	"host_cpu_utilization_ratio":  number(func(r *reader, _ *sample) *float64 { return &r.node.Host.CPUUtilization }),
@@ -123,6 +124,12 @@ var handlers = map[string]handler{
 		}
 	},
 	"build_info": func(r *reader, s *sample) { r.node.Version = s.label("version") },
+}
+
+// classOf returns the class that a sample is labelled with.
+func classOf(s *sample) (c canonical.Class, known bool) {
+	i := slices.IndexFunc(canonical.Classes[:], func(c canonical.ClassInfo) bool { return c.Name == s.label("class") })
+	return canonical.Class(max(0, i)), i >= 0
 }
 
 // families returns handlers with those of canonical.Fields.

@@ -39,7 +39,8 @@ type GPU struct {
 	Gone bool // a board that is not in the reading, or was expected and never seen: it has no readings
 
 	Allocations []Allocation
-	Holders     float64 // allocations, including those that the proxy leaves out
+	Ended       []Allocation // accounts of allocations that are over, for as long as the proxy serves these
+	Holders     float64      // allocations, including those that the proxy leaves out
 	// UtilizedSeconds over KnownSeconds is the mean real utilization since the proxy first saw the device.
 	UtilizedSeconds, KnownSeconds float64
 }
@@ -66,6 +67,23 @@ type Allocation struct {
 	// Seconds is the age of the allocation; UtilizedSeconds over KnownSeconds is its
 	// mean real utilization. They are NaN if they are not reported.
 	Seconds, UtilizedSeconds, KnownSeconds float64
+	Classes                                [canonical.NumClasses]float64 // seconds; 0 if they are not reported
+	Energy                                 float64                       // joules; NaN if it is not reported
+}
+
+// newAllocation returns the allocation of a sample, without an account.
+func newAllocation(s *sample) Allocation {
+	nan := math.NaN()
+	return Allocation{
+		Allocation: canonical.Allocation{
+			Workload: canonical.Workload{
+				Namespace: s.label("workload_namespace"), Pod: s.label("workload_pod"), Container: s.label("workload_container"), Job: s.label("hpc_job"),
+			},
+			Kind: s.label("workload_kind"), Name: s.label("workload_name"),
+			User: s.label("hpc_user"), Account: s.label("hpc_account"), Partition: s.label("hpc_partition"),
+		},
+		Seconds: nan, UtilizedSeconds: nan, KnownSeconds: nan, Energy: nan,
+	}
 }
 
 // NewGPU returns a device, without readings, of the node at url.

@@ -169,27 +169,23 @@ func (r *reader) deviceOf(b *block) *device {
 	return d
 }
 
-// allocation returns the allocation of a sample. What is stored in one that has ended is lost:
-// allocation_info, which precedes the counters, does not list it. A board that is missing keeps those
-// that it had.
+// allocation returns the allocation of a sample. allocation_info, which precedes the counters, does not list one that has ended. A
+// board that is missing keeps those that it had.
 func (r *reader) allocation(s *sample) *Allocation {
-	g, w := r.gpu(s), workload(s)
-	i := slices.IndexFunc(g.Allocations, func(a Allocation) bool { return a.Workload == w })
-	switch {
-	case i >= 0:
+	g, of := r.gpu(s), newAllocation(s)
+	same := func(a Allocation) bool { return a.Workload == of.Workload && a.Kind == of.Kind && a.Name == of.Name }
+	if i := slices.IndexFunc(g.Allocations, same); i >= 0 {
 		return &g.Allocations[i]
-	case g.Gone:
-		g.Allocations = append(g.Allocations, Allocation{Allocation: canonical.Allocation{Workload: w}})
-		return &g.Allocations[len(g.Allocations)-1]
 	}
-	return &Allocation{}
-}
-
-// workload returns the workload of a sample.
-func workload(s *sample) canonical.Workload {
-	return canonical.Workload{
-		Namespace: s.label("workload_namespace"), Pod: s.label("workload_pod"), Container: s.label("workload_container"), Job: s.label("hpc_job"),
+	list := &g.Ended
+	if g.Gone {
+		list = &g.Allocations
 	}
+	i := slices.IndexFunc(*list, same)
+	if i < 0 {
+		i, *list = len(*list), append(*list, of)
+	}
+	return &(*list)[i]
 }
 
 func (r *reader) source(s *sample) *Source {

@@ -3,6 +3,7 @@ package mixin_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -134,7 +135,7 @@ func TestDashboardsFitGrafanasTypes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := validate("dashboard", withoutPrometheus(t, text)); err != nil {
+		if err := validate("dashboard", withoutExtras(t, text)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, p := range d.Panels {
@@ -156,6 +157,9 @@ func TestDashboardsFitGrafanasTypes(t *testing.T) {
 // ofPrometheus are the properties that Grafana's Prometheus plugin adds to annotations, which
 // the schema of dashboards lacks.
 var ofPrometheus = []string{"expr", "step", "titleFormat", "tagKeys"}
+
+// ofExports are the properties that an export for sharing adds.
+var ofExports = []string{"__inputs", "__elements", "__requires"}
 
 // units are the Grafana units that our panels may have.
 var units = []string{"none", "dateTimeFromNow", "percentunit", "bytes", "Bps", "watt", "kwatth", "celsius", "hertz", "cps", "reqps", "s", "h", "suffix:/h", "suffix:/min", "currencyUSD"}
@@ -396,8 +400,8 @@ func TestVariablesAreUsedAndDeclared(t *testing.T) {
 	}
 }
 
-// withoutPrometheus returns a dashboard without the properties in ofPrometheus.
-func withoutPrometheus(t *testing.T, text []byte) []byte {
+// withoutExtras returns a dashboard without the properties in ofPrometheus and ofExports.
+func withoutExtras(t *testing.T, text []byte) []byte {
 	t.Helper()
 	var d map[string]any
 	if err := json.Unmarshal(text, &d); err != nil {
@@ -411,9 +415,44 @@ func withoutPrometheus(t *testing.T, text []byte) []byte {
 			delete(a.(map[string]any), key)
 		}
 	}
+	for _, key := range ofExports {
+		delete(d, key)
+	}
 	out, err := json.Marshal(d)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// TestFilesAreForSharing: each file says what it needs, as an export for sharing does: Grafana, Prometheus, and each type of its panels
+// once. The data source is that of a variable, so there is no input to ask for, and no reference to one.
+func TestFilesAreForSharing(t *testing.T) {
+	for name, raw := range readAll(t, "dashboards_out/*.json") {
+		var d struct {
+			Inputs   *[]any                            `json:"__inputs"`
+			Elements map[string]any                    `json:"__elements"`
+			Needs    []struct{ Type, ID, Name string } `json:"__requires"`
+			ID       any
+			Panels   []panel
+		}
+		if err := json.Unmarshal(raw, &d); err != nil {
+			t.Fatal(name, err)
+		}
+		if d.Inputs == nil || len(*d.Inputs) > 0 || d.Elements == nil || d.ID != nil || strings.Contains(string(raw), "${DS_") {
+			t.Errorf("%s has the inputs %v, the elements %v and the id %v", name, d.Inputs, d.Elements, d.ID)
+		}
+		want, got := map[string]bool{"grafana grafana": true, "datasource prometheus": true}, map[string]bool{}
+		for _, p := range d.Panels {
+			if p.Type != "row" {
+				want["panel "+p.Type] = true
+			}
+		}
+		for _, need := range d.Needs {
+			got[need.Type+" "+need.ID] = need.Name != ""
+		}
+		if len(d.Needs) != len(want) || !maps.Equal(got, want) {
+			t.Errorf("%s requires %v, want %v", name, d.Needs, sorted(want))
+		}
+	}
 }

@@ -34,6 +34,9 @@ var ofOthers = map[string]known{
 
 	"ALERTS_FOR_STATE": {selector: "alertname"},
 
+	"kpulse_proxy_host_cpu_utilization_ratio":           {selector: "job"},
+	"kpulse_proxy_host_memory_total_bytes":              {selector: "job"},
+	"kpulse_proxy_host_memory_available_bytes":          {selector: "job"},
 	"process_cpu_seconds_total":                         {counter: true, selector: "job"},
 	"process_resident_memory_bytes":                     {selector: "job"},
 	"process_start_time_seconds":                        {selector: "job"},
@@ -120,7 +123,7 @@ var (
 
 // substitute replaces Grafana's built-in variables by values.
 func substitute(expr string) string {
-	return strings.NewReplacer("$__rate_interval", "4m", "$__range", "1h", "$__interval", "1m").Replace(expr)
+	return strings.NewReplacer("$__rate_interval", "4m", "$__range_s", "3600", "$__range", "1h", "$__interval", "1m").Replace(expr)
 }
 
 func TestExpressionsParseAndNameWhatThereIs(t *testing.T) {

@@ -39,6 +39,7 @@ func TestFleetPages(t *testing.T) {
 	f := openFleet(t)
 	t.Run("facts", f.checkFacts)
 	t.Run("panels", f.checkAll)
+	t.Run("unknown", f.checkUnknown)
 	t.Run("grafana", func(t *testing.T) {
 		r := newRenderer(t)
 		t.Run("panels", func(t *testing.T) { f.checkGrafana(t, r) })
@@ -205,14 +206,14 @@ var (
 	wellGPU  = []string{"all", "one host", "one job"} // the first GPU of the list or the host; on Node, the first host
 	wellHost = []string{"one host"}
 	// elsewhere are a healthy host, and a cluster without missing GPUs.
-	elsewhere = []string{"one host", "one job"}
+	elsewhere  = []string{"one host", "one job"}
+	everywhere = []string{"all", "one host", "one job", "gone GPU"}
 )
 
 // excused are the panels that may be empty, by page and title.
 var excused = map[string]excuse{
 	"kpulse-classes/Waiting for data, or busy and empty":       {[]string{"one host", "gone GPU"}, "nothing on the host waits"},
-	"kpulse-efficiency/Jobs by idle GPU-hours":                 {wellHost, "pods hold the host"},
-	"kpulse-efficiency/Namespaces by idle GPU-hours":           {[]string{"gone GPU"}, "a Slurm job holds the host"},
+	"kpulse-efficiency/Namespaces by unused GPU-hours":         {[]string{"gone GPU"}, "a Slurm job holds the host"},
 	"kpulse-classes/Job stragglers":                            {[]string{"one host", "gone GPU"}, "the straggler is on another host"},
 	"kpulse-efficiency/Devices held and idle":                  {[]string{"gone GPU"}, "no GPU of the host is idle"},
 	"kpulse-efficiency/Memory held by idle GPUs":               {[]string{"gone GPU"}, "no GPU of the host is idle"},
@@ -233,6 +234,11 @@ var excused = map[string]excuse{
 	"kpulse-health/Missing boards":                             {elsewhere, "none of the host or the cluster is gone"},
 	"kpulse-health/NVLink errors per hour":                     {[]string{"one host", "one job", "gone GPU"}, "the host or the cluster had none"},
 	"kpulse-health/PCIe replays per hour":                      {[]string{"one host", "gone GPU"}, "the host had none"},
+	"kpulse-health/PCIe below its maximum":                     {[]string{"one host", "gone GPU"}, "every link of the host has all its lanes"},
+	"kpulse-health/NVLinks down":                               {everywhere[1:], "every link of the host or the cluster is up"},
+	"kpulse-health/Fabric":                                     {everywhere[1:], "the fabric of the host or the cluster is healthy"},
+	"kpulse-health/SXIDs of NVSwitches":                        {everywhere, "no proxy of the fleet reads a kernel log"},
+	"kpulse-node/CPU and memory of the host":                   {everywhere, "the proxies read other hosts"},
 	"kpulse-health/XIDs by board":                              {wellHost, "the host had none"},
 	"kpulse-health/XID codes in words":                         {wellHost, "the host had none"},
 	"kpulse-node/Missing boards":                               {wellGPU, "none of the host is gone"},
@@ -308,6 +314,21 @@ func (f *playedFleet) checkAll(t *testing.T) {
 	for _, length := range sorted(lengths) {
 		s := found.slowest[length]
 		t.Logf("the slowest query over %s took %s: %s/%s with %s", length, s.took.Round(time.Millisecond), s.page, s.panel, s.choice)
+	}
+}
+
+// checkUnknown opens the page of the proxies for a cluster that does not exist: of what is not known, it counts nothing, not 0.
+func (f *playedFleet) checkUnknown(t *testing.T) {
+	p, err := f.open(f.pages["kpulse-proxy.json"], f.End.Add(-time.Hour), f.End, map[string][]string{"cluster": {"nowhere"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range p.Panels {
+		for _, target := range of.Targets {
+			if r, err := f.ask(p.question(of, target)); err != nil || len(r.series) > 0 {
+				t.Errorf("%s shows %v of nothing (%v)", of.Title, r.series, err)
+			}
+		}
 	}
 }
 

@@ -151,13 +151,13 @@ func (f *deployed) checkAlerts(t *testing.T) {
 
 // emptyInFleet are panels for which the script has no data.
 var emptyInFleet = []string{
-	"Batch jobs", "Jobs by idle GPU-hours", "Users", "Accounts", "Job stragglers", // pods hold the GPUs, and no workload has four
+	"Batch jobs", "Users", "Accounts", "Users by unused GPU-hours", "Accounts by unused GPU-hours", "Job stragglers", // pods hold the GPUs, and no workload has four
 	"Devices held and idle", "Memory held by idle GPUs", "Waiting for data, or busy and empty", // no GPU is in these states
 	"Restarts and lost ticks of streams per hour", // the sources are scraped
 	"XIDs by code", // the selected GPU is healthy
 	// The exporters have no such counters.
 	"Arithmetic pipes", "PCIe traffic", "NVLink traffic", "What holds the clocks down", "Memory errors per hour", "NVLink errors per hour", "PCIe replays per minute", "Memory errors and remapped rows",
-	"PCIe width", "Power against the limit", "Throttled share of busy time", "GPU-hours of throttling by board",
+	"PCIe below its maximum", "PCIe lanes", "NVLinks up", "NVLinks down", "NVLink fabric", "Fabric", "SXIDs of NVSwitches", "CPU and memory of the host", "Encoder and decoder", "Power against the limit", "Throttled share of busy time", "GPU-hours of throttling by board",
 }
 
 // checkStore waits until the store alone, which has only the blocks in the bucket, answers.

@@ -95,7 +95,7 @@ func (l *look) field(name string) *shownField {
 }
 
 // colorNames are the names in Grafana's palette that tests use.
-var colorNames = []string{"red", "orange", "yellow", "green"}
+var colorNames = []string{"red", "orange", hotColor, "green"}
 
 // render returns the look of each panel, and the colors of colorNames.
 func (r renderer) render(t *testing.T, panels []rendering) (looks []look, colors map[string]string) {
@@ -181,7 +181,7 @@ var texts = []struct{ name, text *regexp.Regexp }{
 var noValue = []string{"", "NaN", "No data", "not read"}
 
 // wordColors are the colors of the words for a board's state.
-var wordColors = map[string]string{"OK": "green", "HOT": "yellow", "WARN": "orange", "CRIT": "red", "GONE": "red"}
+var wordColors = map[string]string{"OK": "green", "HOT": hotColor, "WARN": "orange", "CRIT": "red", "GONE": "red"}
 
 // checkGrafana renders every panel as Grafana does, and checks texts and colors.
 func (f *playedFleet) checkGrafana(t *testing.T, r renderer) {
@@ -243,11 +243,65 @@ func (f *playedFleet) checkGrafana(t *testing.T, r renderer) {
 		}
 	}
 	f.checkGone(found, panels, looks, colors)
+	checkTold(found, panels, looks)
 	links := f.checkLinks(found, panels, looks)
 	f.report(t, found)
 	t.Logf("%d panels rendered, %d numbers and %d words checked, colors of %d classes, %d links of rows followed", len(looks), numbers, words, len(classes), links)
 	if links < 50 || numbers < 1000 || words < 50 || len(classes) < 5 {
 		t.Error("that is less than expected")
+	}
+}
+
+// shown is a panel, with a choice.
+type shown struct{ page, panel, choice string }
+
+// told are rows of tables, and values of tiles and ends of lines, over an hour, as worked out from the script of the fleet (works in
+// package fleet, weights 0.35, 0.35, 0.2 and 0.1 of SM, tensor, DRAM and engine), at $2.5 for a GPU-hour.
+var told = map[shown][]map[string]string{
+	// Four parked GPUs use 0.1 %; eight that pretrain 71.3 %.
+	{"kpulse-efficiency", "Holders by unused GPU-hours", "all"}: {
+		{"Cluster": "west", "Namespace": "notebooks", "Workload": "lab-7", "Unused": "4.0", "Cost": "$10.0", "Held": "4.0", "Idle": "4.0", "Real utilization": "0%"},
+		{"Cluster": "east", "Namespace": "team-vision", "Workload": "vision-1", "Unused": "2.3", "Held": "8.0", "Idle": "0.0", "Real utilization": "71%"},
+	},
+	// 15 GPUs of the solver use 44.4 %, and one is at 14.1 % for 55 minutes.
+	{"kpulse-efficiency", "Users by unused GPU-hours", "all"}:      {{"Cluster": "east", "User": "bob", "Unused": "9.2", "Idle": "0.0", "Real utilization": "43%"}},
+	{"kpulse-efficiency", "Accounts by unused GPU-hours", "all"}:   {{"Cluster": "east", "Account": "biology", "Unused": "9.2"}},
+	{"kpulse-efficiency", "Namespaces by unused GPU-hours", "all"}: {{"Cluster": "east", "Namespace": "notebooks", "Unused": "4.0", "Cost": "$10.0"}},
+	// Since the fleet began, two hours ago.
+	{"kpulse-efficiency", "Devices held and idle", "all"}:      {{"Cluster": "east", "Host": "gpu-007", "GPU": "0", "Namespace": "notebooks", "GPUs": "1.00", "Idle of it": "2 hours", "Held for": "2 hours"}},
+	{"kpulse-efficiency", "GPUs held, free and in all", "all"}: {{"in all": "118"}}, // 16 hosts of 8, but for two boards that are gone and a host that is silent
+	{"kpulse-health", "PCIe below its maximum", "all"}:         {{"Cluster": "east", "Host": "gpu-001", "GPU": "1", "Lanes": "8", "Of": "16"}},
+	{"kpulse-health", "NVLinks down", "all"}:                   {{"Cluster": "west", "Host": "gpu-002", "GPU": "2", "Up": "16", "Of": "18"}},
+	{"kpulse-health", "Fabric", "all"}:                         {{"Cluster": "west", "Host": "gpu-002", "GPU": "2", "Health": "limited"}},
+	{"kpulse-health", "Recommended actions", "all"}:            {{"Cluster": "west", "Host": "gpu-002", "GPU": "2", "Action": "reset_gpu", "Driver asks for": "reset the GPU"}},
+	// One error a second, from 50 minutes before the end to the last recording, 45 s before it.
+	{"kpulse-health", "Memory errors and remapped rows", "all"}: {{"Cluster": "east", "Host": "gpu-001", "GPU": "0", "Correctable per hour": "2955.0 /h"}},
+	{"kpulse-proxy", "Sources", "all"}:                          {{"Cluster": "west", "Proxy": "gpu-005:9401", "Source": "dcgmi dmon", "Up": "up"}},
+	{"kpulse-proxy", "Fields missing by source", "all"}:         {{"Cluster": "east", "Proxy": "gpu-007:9401", "Field": "gpu_dram_active_ratio"}},
+	{"kpulse-proxy", "Sources down", "all"}:                     {{"": "0"}},
+	{"kpulse-namespace", "Stalled now", "one job"}:              {{"": "16.0"}},
+	{"kpulse-namespace", "Stalled now", "one host"}:             {{"": "0.0"}}, // no job of the other cluster hangs
+	{"kpulse-namespace", "Alerts", "one job"}:                   {{"Alert": "KpulseJobStalled", "Job": "88049300"}},
+	// At 18 % of the range from 70 W to 700 W on one host, from 60 W to 400 W on the other: 183 W and 121 W.
+	{"kpulse-namespace", "Power of a GPU by namespace and job", "one job"}: {{"east  88049300": "152 W"}},
+}
+
+// checkTold checks told.
+func checkTold(found *findings, panels []rendering, looks []look) {
+	for of, all := range told {
+		at := place{of.page, of.panel}
+		i := slices.IndexFunc(panels, func(r rendering) bool { return r.at == at && r.choice == of.choice })
+		if i < 0 {
+			found.fail(at, "told", "there is no such panel")
+			continue
+		}
+		var p struct{ Type string }
+		_ = json.Unmarshal(panels[i].Panel, &p)
+		for _, cells := range all {
+			if !looks[i].says(p.Type, cells) {
+				found.fail(at, "told", "with %s it does not show %q, but %.2500s", of.choice, cells, &looks[i])
+			}
+		}
 	}
 }
 
@@ -410,7 +464,7 @@ func (r renderer) checkThresholds(t *testing.T) {
 		{place{"kpulse-health", "Gone"}, "2", "red"},
 		{place{"kpulse-proxy", "Proxies down"}, "0", "green"},
 		{place{"kpulse-proxy", "Proxies down"}, "3", "red"},
-		{place{"kpulse-power", "Boards slowed by heat"}, "1", "yellow"},
+		{place{"kpulse-power", "Boards slowed by heat"}, "1", hotColor},
 		{place{"kpulse-gpu", "Last XID"}, "79", "79"},
 		{place{"kpulse-gpu", "Last XID"}, "0", "none"},
 	}

@@ -3,7 +3,9 @@ package mixin_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -80,12 +82,18 @@ func TestOnlyValuesHaveUnits(t *testing.T) {
 // belowZero are charts of values that can be below 0, or are never near it.
 var belowZero = []string{"Temperature", "Distance to the warning temperature"}
 
-// TestCharts: charts begin at 0, have their legend below, and do not use red by accident.
+// TestCharts: charts begin at 0, have their legend below, without values that may be those of a line that has ended, and the lines have
+// different hues: Grafana's, or those that the dashboard gives to each.
 func TestCharts(t *testing.T) {
 	eachPanel(t, "timeseries", func(where string, p panel) {
 		defaults := p.FieldConfig.Defaults
 		var custom struct{ AxisSoftMax float64 }
-		var options struct{ Legend struct{ Placement string } }
+		var options struct {
+			Legend struct {
+				Placement string
+				Calcs     []string
+			}
+		}
 		if err := json.Unmarshal(defaults.Custom, &custom); err != nil {
 			t.Fatal(err)
 		}
@@ -103,10 +111,13 @@ func TestCharts(t *testing.T) {
 		if options.Legend.Placement != "bottom" {
 			t.Errorf("%s has its legend at the %s", where, options.Legend.Placement)
 		}
-		// The fifth color of the palette is red. A legend with a label may have any number of lines.
+		if len(options.Legend.Calcs) > 0 {
+			t.Errorf("%s shows in its legend the %s of lines that may have ended", where, options.Legend.Calcs)
+		}
+		// The fifth color of the palette is red, which is for faults wherever the lines are known.
 		open := slices.ContainsFunc(p.Targets, func(t target) bool { return strings.Contains(t.LegendFormat, "{{") })
-		if mode := defaults.Color.Mode; mode != "shades" && (open || len(p.Targets) > 4) {
-			t.Errorf("%s has the color mode %q for any number of lines", where, mode)
+		if mode := defaults.Color.Mode; mode != "palette-classic" || !open && len(p.Targets) > 4 && len(p.FieldConfig.Overrides) < len(p.Targets) {
+			t.Errorf("%s has the color mode %q for %d lines", where, mode, len(p.Targets))
 		}
 	})
 }
@@ -187,11 +198,39 @@ func TestEveryCellLeadsToItsPage(t *testing.T) {
 	}
 }
 
+// hotColor is the color of what is hot, or idle.
+const hotColor = "#b8860b"
+
+// TestHotIsReadable computes the contrast of hotColor with Grafana's backgrounds by WCAG 2.2, which wants 3:1 for large text.
+func TestHotIsReadable(t *testing.T) {
+	luminance := func(color string) (sum float64) {
+		for i, weight := range []float64{.2126, .7152, .0722} {
+			n, err := strconv.ParseUint(color[1+2*i:3+2*i], 16, 8)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := float64(n) / 255
+			if v <= .04045 {
+				sum += weight * v / 12.92
+			} else {
+				sum += weight * math.Pow((v+.055)/1.055, 2.4)
+			}
+		}
+		return sum
+	}
+	for _, background := range []string{"#ffffff", "#181b1f"} {
+		of, on := luminance(hotColor), luminance(background)
+		if contrast := (max(of, on) + .05) / (min(of, on) + .05); contrast < 3 {
+			t.Errorf("%s on %s has a contrast of %.2f", hotColor, background, contrast)
+		}
+	}
+}
+
 // TestTheWorseTheLouder: a state has the same color everywhere.
 func TestTheWorseTheLouder(t *testing.T) {
 	for text, want := range map[string]map[string]string{
-		`(import 'lib/query.libsonnet').severities`: {"0": "green", "0.5": "text", "1": "yellow", "2": "orange", "3": "red", "4": "red"},
-		`(import 'lib/colors.libsonnet').raised`:    {"0": "transparent", "1": "yellow", "2": "orange", "3": "red"},
+		`(import 'lib/query.libsonnet').severities`: {"0": "green", "0.5": "text", "1": hotColor, "2": "orange", "3": "red", "4": "red"},
+		`(import 'lib/colors.libsonnet').raised`:    {"0": "transparent", "1": hotColor, "2": "orange", "3": "red"},
 	} {
 		var got map[string]struct{ Color string }
 		decode(t, text, &got)
@@ -203,7 +242,7 @@ func TestTheWorseTheLouder(t *testing.T) {
 	}
 	var states [][2]string
 	decode(t, `(import 'lib/colors.libsonnet').states`, &states)
-	if want := [][2]string{{"ok", "green"}, {"hot", "yellow"}, {"warn", "orange"}, {"crit", "red"}, {"unknown", "#6e7077"}}; !slices.Equal(states, want) {
+	if want := [][2]string{{"ok", "green"}, {"hot", hotColor}, {"warn", "orange"}, {"crit", "red"}, {"unknown", "#6e7077"}}; !slices.Equal(states, want) {
 		t.Errorf("%q, want %q", states, want)
 	}
 }

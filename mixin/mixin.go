@@ -94,7 +94,7 @@ func Build(dir string) (map[string][]byte, error) {
 		files[name] = []byte(header + text)
 	}
 	vm.StringOutput = false
-	text, err := vm.EvaluateAnonymousSnippet(filepath.Join(dir, dashboardsDir), `(import 'mixin.libsonnet').grafanaDashboards`)
+	text, err := vm.EvaluateAnonymousSnippet(filepath.Join(dir, dashboardsDir), `std.mapWithKey(function(_, dashboard) (import 'lib/shared.libsonnet')(dashboard), (import 'mixin.libsonnet').grafanaDashboards)`)
 	if err != nil {
 		return nil, fmt.Errorf("dashboards: %w", err)
 	}

@@ -194,16 +194,24 @@ func (s servers) checkLinks(t *testing.T) {
 
 // empty are panels for which the demo has no data, and why.
 var empty = map[string]string{
-	"Fields missing by source": "the demo has all fields",
-	"Jobs by idle GPU-hours":   "pods hold the GPUs of the demo, not jobs of a batch system",
-	"Batch jobs":               "pods hold the GPUs of the demo, not jobs of a batch system",
-	"Users":                    "there are no such jobs",
-	"Accounts":                 "there are no such jobs",
+	"Fields missing by source":     "the demo has all fields",
+	"Batch jobs":                   "pods hold the GPUs of the demo, not jobs of a batch system",
+	"Users":                        "there are no such jobs",
+	"Accounts":                     "there are no such jobs",
+	"Users by unused GPU-hours":    "there are no such jobs",
+	"Accounts by unused GPU-hours": "there are no such jobs",
 	"Restarts and lost ticks of streams per hour": "the demo is not a stream",
 	"Job stragglers":                   "no workload of the demo has four devices",
 	"NVLink errors per hour":           "the demo has no such counters",
 	"NVLink errors":                    "the demo has no such counters",
-	"PCIe width":                       "the demo has no such fields",
+	"PCIe below its maximum":           "the demo has no such fields",
+	"PCIe lanes":                       "the demo has no such fields",
+	"NVLinks up":                       "the demo has no such fields",
+	"NVLinks down":                     "the demo has no such fields",
+	"NVLink fabric":                    "the demo has no such fields",
+	"Fabric":                           "the demo has no such fields",
+	"SXIDs of NVSwitches":              "the demo has no kernel log",
+	"CPU and memory of the host":       "the demo is no machine",
 	"Throttled share of busy time":     "the demo has no such counters",
 	"GPU-hours of throttling by board": "the demo has no such counters",
 	"XIDs by code":                     "the selected GPU has none",
@@ -256,7 +264,7 @@ func (s servers) checkPanels(t *testing.T, c choice, excused []string) {
 func (s servers) ask(t *testing.T, c choice, report func(where, title string, found int)) {
 	t.Helper()
 	values := strings.NewReplacer(
-		"$__rate_interval", "4s", "$__range", "2m", "$__interval", "2s", `"$gpu"`, `"`+c.gpu+`"`,
+		"$__rate_interval", "4s", "$__range_s", "120", "$__range", "2m", "$__interval", "2s", `"$gpu"`, `"`+c.gpu+`"`,
 		"$cluster", ".*", "$model", ".*", "$hostname", cmp.Or(c.hostname, ".*"), "$namespace", ".*", "$hpc_job", ".*", "$hpc_user", ".*", "$hpc_account", ".*", "$instance", ".*",
 	)
 	for name, d := range dashboards(t) {
@@ -319,7 +327,7 @@ func TestPanelsWithSharedAndCutGPUs(t *testing.T) {
 	for _, gpu := range []string{"GPU-aaaaaaaa-0000-0000-0000-000000000000", "GPU-bbbbbbbb-0000-0000-0000-000000000000"} {
 		s.ask(t, choice{gpu: gpu}, func(_, title string, found int) { shown[title] = max(shown[title], found) })
 	}
-	for title, want := range map[string]int{"Batch jobs": 8, "Users": 8, "Accounts": 4} { // four columns per row
+	for title, want := range map[string]int{"Batch jobs": 8, "Users": 8, "Accounts": 4, "Users by unused GPU-hours": 10} { // four or five columns per row
 		if shown[title] < want {
 			t.Errorf("panel %q shows %d values, want %d", title, shown[title], want)
 		}

@@ -61,7 +61,7 @@ func stream(ctx context.Context, opts *options, stdout io.Writer, warnings *slog
 			end(err)
 		}
 	})
-	p, err := wire(src, opts, &opts.Upstreams[0], parts{observer: write, logger: warnings})
+	p, err := wire(src, opts, &opts.Upstreams[0], parts{observer: write, attribute: opts.users(life, warnings), logger: warnings})
 	if err != nil {
 		return err
 	}

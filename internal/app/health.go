@@ -48,7 +48,7 @@ func checkHealth(args []string, stdout, stderr io.Writer) (code int) {
 	}
 	opts := newOptions(read)
 	if err != nil {
-		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help explains every flag)\n", err)
+		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help-all explains every flag)\n", err)
 		return exitUnknown
 	}
 	logger := opts.warningsTo(stderr)

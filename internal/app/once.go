@@ -8,9 +8,12 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/term"
+
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/export"
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/host"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
@@ -26,7 +29,7 @@ func once(ctx context.Context, opts *options, stdout io.Writer, warnings *slog.L
 		return err
 	}
 	caps := src.Caps()
-	p, err := wire(src, opts, &opts.Upstreams[0], parts{logger: slog.New(slog.DiscardHandler)})
+	p, err := wire(src, opts, &opts.Upstreams[0], parts{attribute: opts.users(ctx, warnings), logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
@@ -54,7 +57,11 @@ func once(ctx context.Context, opts *options, stdout io.Writer, warnings *slog.L
 	if err != nil {
 		return err
 	}
-	switch v := (&export.View{Snapshot: &shown, Devices: devices, Job: job()}); {
+	v := &export.View{Snapshot: &shown, Devices: devices, Job: job()}
+	if file, is := stdout.(*os.File); is && !opts.Wide {
+		v.Width, _, _ = term.GetSize(int(file.Fd())) // 0 if it is no terminal
+	}
+	switch {
 	case opts.Columns != nil:
 		return export.NewCSV(stdout, opts.Columns).Write(v)
 	case opts.JSON:
@@ -62,6 +69,18 @@ func once(ctx context.Context, opts *options, stdout io.Writer, warnings *slog.L
 	default:
 		return export.Frame(stdout, v)
 	}
+}
+
+// users returns what adds the users of jobs to a reading of --once or --export, nil without
+// --hpc-job-info-dir. The directory has been read once, and is read again until ctx ends.
+func (o *options) users(ctx context.Context, warnings *slog.Logger) func(*canonical.Frame) {
+	if o.JobInfoDir == "" {
+		return nil
+	}
+	jobs := holders.NewJobs(diag.Directory(o.JobInfoDir), o.JobInfoDir, warnings)
+	jobs.Look()
+	go jobs.Run(ctx)
+	return jobs.Feed().Complete
 }
 
 // inBackground runs a source or the program until end, which waits. Who reads it sees why it fails.

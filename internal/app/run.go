@@ -45,12 +45,21 @@ const (
 	memoryShare = 0.9
 )
 
+// spoken are words that users type first, with what they mean.
+var spoken = map[string][]string{"help": {"--help"}, "version": {"--version"}, "tui": {"--tui"}, "health": {"check", "health"}}
+
 // Run runs the program and returns the exit code.
 func Run(args []string, stdout, stderr io.Writer) int {
 	if version.Version == "" {
 		version.Version = "(devel)" // built without make
 	}
 	stderr = diag.Writer(stderr)
+	switch {
+	case len(args) > 1 && args[0] == "help":
+		args = append(slices.Clone(args[1:]), "--help")
+	case len(args) > 0 && spoken[args[0]] != nil:
+		args = slices.Concat(spoken[args[0]], args[1:])
+	}
 	switch out := diag.Writer(stdout); {
 	case len(args) == 0:
 	case args[0] == "check" && len(args) > 1 && args[1] == "health" && !slices.Contains(args, "--help") && !slices.Contains(args, "-h"):
@@ -73,7 +82,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
 		return settings.ExitFailed
 	case err != nil:
-		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help explains every flag)\n", err)
+		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help-all explains every flag)\n", err)
 		return settings.ExitUsage
 	}
 	logger := opts.warningsTo(stderr)

@@ -1,6 +1,9 @@
 package canonical
 
-import "math"
+import (
+	"math"
+	"strings"
+)
 
 // Allocation is one device that one workload holds. Workload identifies the holder; Kind and Name
 // describe it.
@@ -12,6 +15,24 @@ type Allocation struct {
 	Kind, Name string
 	// User, Account and Partition are those of the Job in the batch system; "" if unknown.
 	User, Account, Partition string
+}
+
+// Owner names who runs the job, such as "ada · physics"; "" if unknown.
+func (a *Allocation) Owner() string { return strings.Trim(a.User+" · "+a.Account, " ·") }
+
+// String names the allocation: job 4711 ada · physics, or ml/train-0 (Job train).
+func (a *Allocation) String() string {
+	var parts []string
+	if a.Job != "" {
+		parts = append(parts, "job", a.Job, a.Owner())
+	}
+	if a.Pod != "" {
+		parts = append(parts, strings.Trim(a.Namespace+"/"+a.Pod, "/"))
+	}
+	if a.Name != "" {
+		parts = append(parts, "("+strings.TrimSpace(a.Kind+" "+a.Name)+")")
+	}
+	return strings.Join(strings.Fields(strings.Join(parts, " ")), " ")
 }
 
 // Described reports whether the pod's owner is known.

@@ -25,7 +25,7 @@ func checkAlive(args []string, stdout, stderr io.Writer) int {
 		return settings.ExitDone
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help explains every flag)\n", err)
+		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help-all explains every flag)\n", err)
 		return settings.ExitUsage
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -37,7 +37,7 @@ check health asks the kpulse-proxy on this machine, or the one of --url, for the
 and prints a line for each: state, GPU, UUID, what to do, conditions, reason. Exit status: 0
 if all are ok, 1 if the worst is warn or hot, 2 if one is crit or gone, 3 if health is
 unknown, or for wrong usage. It only reports: deploy/health.md has recipes that act, for
-Slurm and Kubernetes, and kpulse-proxy --help explains its flags.
+Slurm and Kubernetes, and kpulse-proxy --help-all explains its flags.
 
 check alive asks the same proxy whether it serves at all, regardless of its GPUs and sources.
 Use it as the health check of a container. Exit status: 0 if it serves, 1 if not, 2 for

@@ -180,3 +180,56 @@ func answer(t *testing.T, server *prometheus, query, job, version string) map[st
 	}
 	return values
 }
+
+// TestJobstatsQueries asks as jobstats does (its jobstats.py, and docs/setup/summaries.md), by the
+// label jobid and, for exporters before September 2025, by nvidia_gpu_jobId. The answers from a proxy
+// with --compat=jobstats in front of dcgm-exporter are those from the exporter of jobstats itself.
+func TestJobstatsQueries(t *testing.T) {
+	t.Parallel()
+	binary := prometheusBinary(t)
+	const own = `nvidia_gpu_duty_cycle{%[1]s} 57
+nvidia_gpu_memory_used_bytes{%[1]s} 1073741824
+nvidia_gpu_memory_total_bytes{%[1]s} 85899345920
+nvidia_gpu_power_usage_milliwatts{%[1]s} 611257
+nvidia_gpu_graphics_util_percent{%[1]s} 0.75
+nvidia_gpu_jobId{%[1]s} 4711
+`
+	const dcgm = `DCGM_FI_DEV_GPU_UTIL{%[1]s} 57
+DCGM_FI_DEV_FB_USED{%[1]s} 1024
+DCGM_FI_DEV_FB_TOTAL{%[1]s} 81920
+DCGM_FI_DEV_POWER_USAGE{%[1]s} 611.257
+DCGM_FI_PROF_GR_ENGINE_ACTIVE{%[1]s} 0.75
+`
+	reference := exporterOf(t, fmt.Sprintf(own, `GPU_I_ID="",jobid="4711",minor_number="2",name="NVIDIA H100",ordinal="0",userid="",uuid="GPU-a"`))
+	upstream := exporterOf(t, fmt.Sprintf(dcgm, `gpu="0",UUID="GPU-a",device="nvidia2",modelName="NVIDIA H100",hpc_job="4711"`))
+	proxy := startProxy(t, itself(t), "--compat=jobstats", "--source=http://"+upstream+"/metrics")
+	config := "global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\nscrape_configs:\n- job_name: gpus\n  static_configs:\n"
+	for cluster, address := range map[string]string{"reference": reference, "proxy": strings.TrimPrefix(proxy.URL, "http://")} {
+		config += fmt.Sprintf("  - {targets: ['%s'], labels: {cluster: %s, instance: 'node1:9445'}}\n", address, cluster)
+	}
+	server := runPrometheus(t, binary, t.TempDir(), config)
+	server.await(t, `count(count_over_time(nvidia_gpu_jobId[1m]) > 1) == 2`)
+	for query, want := range map[string]string{
+		"max_over_time(nvidia_gpu_memory_total_bytes{cluster='$',jobid='4711'}[60s:])":                                                                      "85899345920",
+		"max_over_time((nvidia_gpu_memory_total_bytes{cluster='$'} and nvidia_gpu_jobId == 4711)[60s:])":                                                    "85899345920",
+		"max_over_time(nvidia_gpu_memory_used_bytes{cluster='$',jobid='4711'}[60s:])":                                                                       "1073741824",
+		"max_over_time((nvidia_gpu_memory_used_bytes{cluster='$'} and nvidia_gpu_jobId == 4711)[60s:])":                                                     "1073741824",
+		"avg_over_time((nvidia_gpu_duty_cycle{cluster='$',jobid='4711'} or (nvidia_gpu_graphics_util_percent{cluster='$',jobid='4711'} * 100))[60s:])":      "57",
+		"avg_over_time(((nvidia_gpu_duty_cycle{cluster='$'} or (nvidia_gpu_graphics_util_percent{cluster='$'} * 100)) and nvidia_gpu_jobId == 4711)[60s:])": "57",
+		"avg_over_time((nvidia_gpu_power_usage_milliwatts{cluster=\"$\"} and nvidia_gpu_jobId == 4711)[60s:])":                                              "611257",
+		"max_over_time((nvidia_gpu_memory_total_bytes{cluster='$'} and nvidia_gpu_jobId == 4712)[60s:])":                                                    "",
+	} {
+		for _, cluster := range []string{"reference", "proxy"} {
+			answers := server.query(t, strings.ReplaceAll(query, "$", cluster))
+			if len(answers) != min(1, len(want)) {
+				t.Errorf("%s, %s: %v", cluster, query, answers)
+			}
+			for series, value := range answers {
+				labels := labelsOf(series)
+				if value != want || labels["minor_number"] != "2" || labels["uuid"] != "GPU-a" {
+					t.Errorf("%s, %s: %s %s, want %s", cluster, query, series, value, want)
+				}
+			}
+		}
+	}
+}

@@ -15,7 +15,7 @@ import (
 )
 
 // compatVersions are the values of --compat.
-var compatVersions = []string{"1", "2", "4.8", "4.9"}
+var compatVersions = []string{"1", "2", "4.8", "4.9", "jobstats"}
 
 // TestCompatPages serves each capture of an exporter in the names of one version or of all:
 // Prometheus accepts each page, no series, HELP or TYPE appears twice, the exporter's lines come
@@ -35,8 +35,8 @@ func TestCompatPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		body = unescapedJob.ReplaceAll(body, []byte("}")) // such lines are read, but not passed on
-		versions := compatVersions[i%4 : i%4+1]
-		if i%5 == 0 {
+		versions := compatVersions[i%5 : i%5+1]
+		if i%4 == 0 {
 			versions = compatVersions
 		}
 		t.Run(filepath.Base(file)+" "+strings.Join(versions, " "), func(t *testing.T) {

@@ -57,8 +57,8 @@ func TestCheckConfigOpensWhatItNames(t *testing.T) {
 func TestWordsThatAreNoCommand(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{
-		"chek":                                   "put a command (check, explain or doctor) before its flags",
-		"http://user:hunter22@node:9400/metrics": "an argument belongs to no flag",
+		"chek":                                   "did you mean check?",
+		"http://user:hunter22@node:9400/metrics": "an argument is neither a flag nor a command",
 	} {
 		var out bytes.Buffer
 		if code := app.Run([]string{word, "x"}, &out, &out); code != 2 || !strings.Contains(out.String(), want) || strings.Contains(out.String(), "hunter22") {

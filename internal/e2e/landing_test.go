@@ -33,10 +33,11 @@ DCGM_FI_PROF_GR_ENGINE_ACTIVE{gpu="1",UUID="GPU-2",GPU_I_ID="3",GPU_I_PROFILE="1
 	rows := []string{
 		`<tr class="crit">`, "&lt;i&gt;H100&lt;/i&gt;", "93 %", "301 of 700 W", "40 of 80 GiB", `<span class="crit">crit</span> <small>row_remap_failure</small>`,
 		`1</td>
-<td class="figure" data-is="Real">–</td><td class="figure" data-is="GPU-Util">–</td><td data-is="Class">in MIG</td>`, // known from its instance alone
-		`1.3 1g.10gb</td>
-<td class="figure" data-is="Real">–</td><td class="figure" data-is="GPU-Util">–</td><td data-is="Class">unknown</td>`,
-		"ml/&lt;script&gt;", "<pre>DCGM_FI_PROF_SM_ACTIVE,gauge,",
+<td class="figure" data-is="Real">–</td><td class="figure" data-is="GPU-Util">–</td><td></td><td data-is="Class">in MIG</td>`, // known from its instance alone
+		`1:3 1g.10gb</td>
+<td class="figure" data-is="Real">–</td><td class="figure" data-is="GPU-Util">–</td><td></td><td data-is="Class">unknown</td>`,
+		`<p class="counts"><span class="crit">1 GPU crit</span> <span class="unknown">1 GPU unknown</span> </p>`, `http-equiv="refresh"`,
+		"<title>1 GPU crit · 1 GPU unknown · kpulse-proxy</title>", `<path d="M39`, "ml/&lt;script&gt;", "<pre>DCGM_FI_PROF_SM_ACTIVE,gauge,",
 	}
 	wants := func(landing string) {
 		t.Helper()

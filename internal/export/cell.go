@@ -127,7 +127,7 @@ func appendWorkloads(dst []byte, allocations []canonical.Allocation) []byte {
 		}
 		name := strings.Join(parts, "/")
 		if w.Job != "" {
-			name = strings.TrimSpace(name + " job " + w.Job)
+			name = strings.TrimSpace(name + " job " + w.Job + " " + allocations[i].Owner())
 		}
 		names = append(names, name)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Frame writes a reading for people: source and time, the host if known, a line for each
-// device, and below these what is missing and the batch job that we run in. No line is cut.
+// device, and below these what is missing and the batch job that we run in. No line of the table is longer than v.Width.
 // It returns the error of out.
 func Frame(out io.Writer, v *View) error {
 	text := &strings.Builder{}
@@ -20,16 +20,21 @@ func Frame(out io.Writer, v *View) error {
 		fmt.Fprintln(text, line)
 	}
 	fmt.Fprintln(text)
-	if err := Table(text, v); err != nil {
+	left, err := Table(text, v)
+	if err != nil {
 		return err
 	}
-	if notes := notesOf(v); len(notes) > 0 {
+	notes := notesOf(v)
+	if len(left) > 0 {
+		notes = append(notes, "too wide: "+strings.Join(left, " ")+"; --wide shows all")
+	}
+	if len(notes) > 0 {
 		fmt.Fprintln(text)
 		for _, note := range notes {
 			fmt.Fprintln(text, diag.Text(note))
 		}
 	}
-	_, err := io.WriteString(out, text.String())
+	_, err = io.WriteString(out, text.String())
 	return err
 }
 

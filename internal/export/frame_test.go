@@ -31,7 +31,7 @@ func node() *View {
 	v.Host = &canonical.Host{CPUs: 96, CPUUtilization: 0.125, MemoryTotal: 512 << 30, MemoryAvailable: 448 << 30}
 	v.Frame.AllocationSet = &canonical.AllocationSet{Allocations: []canonical.Allocation{
 		{Device: 2, Workload: canonical.Workload{Namespace: "ml", Pod: "train-0", Container: "c"}, Kind: "Job", Name: "train"},
-		{Device: 2, Workload: canonical.Workload{Job: "4711"}},
+		{Device: 2, Workload: canonical.Workload{Job: "4711"}, User: "ada", Account: "physics", Partition: "gpu"},
 	}}
 	v.Frame.Row(0)[canonical.ClockEvents] = 0x24
 	v.Frame.Row(0)[canonical.Energy] = math.Inf(1) // JSON has no word for it

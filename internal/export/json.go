@@ -172,6 +172,7 @@ func allocationViews(allocations []canonical.Allocation) []map[string]string {
 		for _, label := range []struct{ key, value string }{
 			{"workload_namespace", a.Namespace}, {"workload_pod", a.Pod}, {"workload_container", a.Container},
 			{"workload_kind", a.Kind}, {"workload_name", a.Name}, {"hpc_job", a.Job},
+			{"hpc_user", a.User}, {"hpc_account", a.Account}, {"hpc_partition", a.Partition},
 		} {
 			if label.value != "" {
 				m[label.key] = label.value

@@ -5,8 +5,10 @@ package export
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
@@ -21,7 +23,7 @@ type column struct {
 	text  func(r *row) string
 }
 
-// columns of the table. Instances have no health of their own, and a board known
+// columns of the table; it lacks the last one if nothing holds a device. Instances have no health of their own, and a board known
 // only from its instances has no class.
 var columns = []column{
 	{"HOST", func(r *row) string { return orAbsent(r.device.Hostname) }},
@@ -53,25 +55,60 @@ var columns = []column{
 	{"TEMP", celsius(canonical.Temperature)},
 	{"MEM-TEMP", celsius(canonical.MemoryTemperature)},
 	{"CONDITIONS", ofBoard(func(v *canonical.Verdict) string { return orAbsent(strings.Join(raised(v), ",")) })},
+	{"HOLDER", func(r *row) string {
+		var names []string
+		for _, a := range allocationsOf(r.snapshot, r.index) {
+			names = append(names, a.String())
+		}
+		return orAbsent(strings.Join(names, ", "))
+	}},
 }
 
-// Table writes the devices of one reading, a line each, with `--` for missing readings. It
-// returns the error of out.
-func Table(out io.Writer, v *View) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	line := make([]string, len(columns))
-	for i, c := range columns {
-		line[i] = c.title
+// lessened are the columns that a narrow terminal goes without, the first first.
+var lessened = []string{"MEM-TEMP", "DRAM", "TENSOR", "SM", "HOST", "MODEL", "HOLDER", "TEMP", "POWER", "MEMORY", "CONDITIONS"}
+
+// Table writes the devices of one reading, a line each, with `--` for missing readings. It returns the
+// titles of the columns that do not fit v.Width, and the error of out.
+func Table(out io.Writer, v *View) (left []string, err error) {
+	columns := columns
+	if set := v.Frame.AllocationSet; set == nil || len(set.Allocations) == 0 {
+		columns = columns[:len(columns)-1]
 	}
-	fmt.Fprintln(w, strings.Join(line, "\t")) // a tabwriter reports its errors when it is flushed
+	const gap = 2
+	total := -gap
+	widths, lines := make([]int, len(columns)), [][]string{{}}
+	for _, c := range columns {
+		lines[0] = append(lines[0], c.title)
+	}
 	for _, i := range v.shown(nil) {
-		r := v.row(i)
-		for k, c := range columns {
-			line[k] = diag.Text(c.text(&r))
+		r, line := v.row(i), []string(nil)
+		for _, c := range columns {
+			line = append(line, diag.Text(c.text(&r)))
 		}
-		fmt.Fprintln(w, strings.Join(line, "\t"))
+		lines = append(lines, line)
 	}
-	return w.Flush()
+	for k := range columns {
+		for _, line := range lines {
+			widths[k] = max(widths[k], utf8.RuneCountInString(line[k]))
+		}
+		total += widths[k] + gap
+	}
+	for _, title := range lessened {
+		if k := slices.Index(lines[0], title); k >= 0 && v.Width > 0 && total > v.Width {
+			left, total, widths[k] = append(left, title), total-widths[k]-gap, 0
+		}
+	}
+	w := tabwriter.NewWriter(out, 0, 0, gap, ' ', 0)
+	for _, line := range lines {
+		var cells []string
+		for k, cell := range line {
+			if widths[k] > 0 {
+				cells = append(cells, cell)
+			}
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t")) // a tabwriter reports its errors when it is flushed
+	}
+	return left, w.Flush()
 }
 
 func orAbsent(s string) string {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -40,6 +41,33 @@ func snapshot() *View {
 	return &View{Snapshot: &s}
 }
 
+// TestNarrowTable leaves columns out until the lines fit, the least needed first.
+func TestNarrowTable(t *testing.T) {
+	for _, test := range []struct {
+		width         int
+		titles, lacks string
+	}{
+		{200, "HOST GPU MODEL REAL CLASS HEALTH GPU-UTIL SM TENSOR DRAM MEMORY POWER TEMP MEM-TEMP CONDITIONS", ""},
+		{145, "HOST GPU MODEL REAL CLASS HEALTH GPU-UTIL SM TENSOR DRAM MEMORY POWER TEMP CONDITIONS", "MEM-TEMP"},
+		{80, "GPU REAL CLASS HEALTH GPU-UTIL CONDITIONS", "MEM-TEMP DRAM TENSOR SM HOST MODEL TEMP POWER MEMORY"},
+		{20, "GPU REAL CLASS HEALTH GPU-UTIL", "MEM-TEMP DRAM TENSOR SM HOST MODEL TEMP POWER MEMORY CONDITIONS"},
+	} {
+		v := snapshot()
+		v.Width = test.width
+		var out strings.Builder
+		left, err := Table(&out, v)
+		first, _, _ := strings.Cut(out.String(), "\n")
+		if got := strings.Join(strings.Fields(first), " "); err != nil || got != test.titles || strings.Join(left, " ") != test.lacks {
+			t.Errorf("%d: %s, without %v (%v)", test.width, got, left, err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSpace(line)); n > max(test.width, 60) {
+				t.Errorf("%d: %d columns: %s", test.width, n, line)
+			}
+		}
+	}
+}
+
 func TestTable(t *testing.T) {
 	const want = `
 HOST  GPU  MODEL          REAL  CLASS                 HEALTH  GPU-UTIL  SM   TENSOR  DRAM  MEMORY        POWER      TEMP  MEM-TEMP  CONDITIONS
@@ -48,7 +76,7 @@ n1    1    --             --    --                    warn    --        --   -- 
 n1    1:7    MIG 1g.10gb  --    unknown               --      --        --   --      --    0.5 GiB       --         --    --        --
 `
 	var out strings.Builder
-	if err := Table(&out, snapshot()); err != nil {
+	if _, err := Table(&out, snapshot()); err != nil {
 		t.Fatal(err)
 	}
 	if got := "\n" + out.String(); got != want {
@@ -58,7 +86,7 @@ n1    1:7    MIG 1g.10gb  --    unknown               --      --        --   -- 
 
 func TestTableOfNothing(t *testing.T) {
 	var out strings.Builder
-	if err := Table(&out, &View{Snapshot: &canonical.Snapshot{}}); err != nil || strings.Count(out.String(), "\n") != 1 {
+	if _, err := Table(&out, &View{Snapshot: &canonical.Snapshot{}}); err != nil || strings.Count(out.String(), "\n") != 1 {
 		t.Errorf("got %q, %v; want the titles alone", out.String(), err)
 	}
 }
@@ -71,7 +99,7 @@ var errClosed = errors.New("closed")
 func (closed) Write([]byte) (int, error) { return 0, errClosed }
 
 func TestTableReportsErrors(t *testing.T) {
-	if err := Table(closed{}, snapshot()); !errors.Is(err, errClosed) {
+	if _, err := Table(closed{}, snapshot()); !errors.Is(err, errClosed) {
 		t.Errorf("got %v", err)
 	}
 }

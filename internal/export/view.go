@@ -15,6 +15,8 @@ type View struct {
 	Devices []int
 	// Job are the variables of the batch job that we run in; empty outside of one.
 	Job []canonical.Variable
+	// Width is that of the terminal, 0 for any width. The columns that it has no room for are left out.
+	Width int
 }
 
 // shown appends the indices of the devices to show to dst.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // glancer is a source that shows its last good reading without a new one.
@@ -21,22 +22,70 @@ type gpuView struct {
 	Real, Util, Class string
 	// State is the health state, or gone.
 	State, Conditions, Action string
-	Memory, Power             string
+	Memory, Power, Temp       string
 	Holders                   string
+	// Line is the path of the device's history, Advice what its class means, and Instance is set for a MIG
+	// instance.
+	Line, Advice string
+	Instance     bool
+}
+
+// landingStates are the states of boards, worst first.
+var landingStates = []string{"gone", "crit", "warn", "hot", "unknown", "ok"}
+
+// stateCount is how many boards are in a state.
+type stateCount struct {
+	State string
+	Count string // such as "2 GPUs"
+}
+
+// countStates counts the boards of all sources by state, worst first.
+func countStates(views []sourceView) (counts []stateCount) {
+	for _, state := range landingStates {
+		n := 0
+		for _, v := range views {
+			for i := range v.GPUs {
+				if !v.GPUs[i].Instance && v.GPUs[i].State == state {
+					n++
+				}
+			}
+		}
+		if n > 0 {
+			counts = append(counts, stateCount{state, diag.Count(n, "GPU")})
+		}
+	}
+	return counts
+}
+
+// worstFirst orders boards by state, each with its instances.
+func worstFirst(rows []gpuView) []gpuView {
+	var boards [][]gpuView
+	for _, row := range rows {
+		if n := len(boards); row.Instance && n > 0 {
+			boards[n-1] = append(boards[n-1], row)
+		} else {
+			boards = append(boards, []gpuView{row})
+		}
+	}
+	rank := func(board []gpuView) int { return slices.Index(landingStates, board[0].State) }
+	slices.SortStableFunc(boards, func(a, b []gpuView) int { return rank(a) - rank(b) })
+	return slices.Concat(boards...)
 }
 
 // none is shown for an absent reading.
 const none = "–"
 
-// addDevices adds the rows of the last good reading, and of boards that are not in it.
-func (v *sourceView) addDevices(f Source) {
+// addDevices adds the rows of the last good reading, and of boards that are not in it, worst first.
+func (v *sourceView) addDevices(f Source, h *history) {
 	g, able := f.(glancer)
 	if !able {
 		return
 	}
 	g.Glance(func(s *canonical.Snapshot) {
 		for i := range min(s.Frame.Len(), len(s.Verdicts)) {
-			v.GPUs = append(v.GPUs, rowOf(s, i))
+			row := rowOf(s, i)
+			row.Line = h.line(&s.Frame.Topology.Devices[i])
+			v.GPUs = append(v.GPUs, row)
 		}
 		if r := s.Ledger.Roster; r != nil {
 			away := slices.Concat(r.Devices[r.Present:], r.Missed)
@@ -46,12 +95,16 @@ func (v *sourceView) addDevices(f Source) {
 				}
 			}
 		}
+		v.GPUs = worstFirst(v.GPUs)
 	})
 }
 
 // rowOfAbsence returns the row of a board that is not in the reading, which may list held boards only.
 func rowOfAbsence(d *canonical.Device, a *canonical.Absence, heldOnly bool) gpuView {
-	v := gpuView{nameOf(d), d.Model, none, none, none, a.State.String(), "missing", "", none, none, none}
+	v := gpuView{
+		Name: nameOf(d), Model: d.Model, Real: none, Util: none, Class: none, State: a.State.String(), Conditions: "missing",
+		Memory: none, Power: none, Temp: none, Holders: none,
+	}
 	switch {
 	case a.Gone:
 		v.State, v.Conditions = "gone", ""
@@ -65,7 +118,7 @@ func rowOfAbsence(d *canonical.Device, a *canonical.Absence, heldOnly bool) gpuV
 		v.Action = a.Action.String()
 	}
 	if a.Holder != nil {
-		v.Holders = holderOf(a.Holder)
+		v.Holders = a.Holder.String()
 	}
 	return v
 }
@@ -74,7 +127,7 @@ func rowOfAbsence(d *canonical.Device, a *canonical.Absence, heldOnly bool) gpuV
 func nameOf(d *canonical.Device) string {
 	name := d.GPU
 	if d.IsInstance() {
-		name += "." + d.Instance + " " + d.Profile
+		name += ":" + d.Instance + " " + d.Profile
 	}
 	if d.Hostname != "" {
 		name = d.Hostname + " " + name
@@ -92,7 +145,7 @@ func rowOf(s *canonical.Snapshot, device int) gpuView {
 		Class:  canonical.Classes[verdict.Class].Title,
 		State:  s.Verdicts[d.Board].Health.String(),
 		Memory: used(row[canonical.FramebufferUsed], row[canonical.FramebufferTotal], 1<<30, "GiB"),
-		Power:  none, Holders: heldBy(s, device),
+		Power:  none, Temp: none, Holders: heldBy(s, device), Instance: d.IsInstance(),
 	}
 	if d.Implied {
 		v.Class = "in MIG"
@@ -101,16 +154,22 @@ func rowOf(s *canonical.Snapshot, device int) gpuView {
 		return v // the rest is the board's
 	}
 	v.Power = used(board[canonical.Power], board[canonical.PowerLimit], 1, "W")
+	if t := board[canonical.Temperature]; canonical.Given(t) {
+		v.Temp = fmt.Sprintf("%.0f °C", t)
+	}
 	var conditions []string
 	for c := range verdict.Findings.Raised.All() {
 		if verdict.States[c] != canonical.HealthOK {
 			conditions = append(conditions, c.String())
 		}
 	}
-	v.Conditions = strings.Join(conditions, ", ")
 	if len(conditions) > 0 {
 		v.Action = verdict.Action.String()
 	}
+	if xid := row[canonical.XIDLast]; xid > 0 {
+		conditions = append(conditions, fmt.Sprintf("last XID %.0f", xid))
+	}
+	v.Conditions = strings.Join(conditions, ", ")
 	return v
 }
 
@@ -121,7 +180,7 @@ func heldBy(s *canonical.Snapshot, device int) string {
 	if set := s.Frame.AllocationSet; set != nil {
 		for i := range set.Allocations {
 			if a := &set.Allocations[i]; a.Device == device && len(names) < most {
-				names = append(names, holderOf(a))
+				names = append(names, a.String())
 			}
 		}
 	}
@@ -129,21 +188,6 @@ func heldBy(s *canonical.Snapshot, device int) string {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	return cmp.Or(strings.Join(names, ", "), none)
-}
-
-// holderOf names an allocation.
-func holderOf(a *canonical.Allocation) string {
-	var parts []string
-	if a.Job != "" {
-		parts = append(parts, "job", a.Job, a.User)
-	}
-	if a.Pod != "" {
-		parts = append(parts, strings.Trim(a.Namespace+"/"+a.Pod, "/"))
-	}
-	if a.Name != "" {
-		parts = append(parts, "("+strings.TrimSpace(a.Kind+" "+a.Name)+")")
-	}
-	return strings.Join(strings.Fields(strings.Join(parts, " ")), " ")
 }
 
 // percent formats a fraction in percent.

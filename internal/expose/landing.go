@@ -21,12 +21,13 @@ var landingPage string
 // landing answers / with the state of each source for a human.
 type landing struct {
 	*Options
-	page *template.Template
+	page    *template.Template
+	history history
 }
 
 func newLanding(opts *Options) (*landing, error) {
 	page, err := template.New("landing").Parse(landingPage)
-	return &landing{opts, page}, err
+	return &landing{Options: opts, page: page, history: history{sources: opts.Sources, devices: map[historyKey]*points{}}}, err
 }
 
 // Recording is the state of the recording of the readings.
@@ -36,6 +37,9 @@ type Recording struct {
 	Failure, Remedy string
 	Missed          int // readings that were not recorded
 }
+
+// documentation is where the repository's pages are.
+const documentation = "https://github.com/kpulse/kpulse-proxy/blob/main"
 
 // frozenAfter is how long all values of a source must be unchanged for it to count as frozen: even
 // on idle GPUs, power and temperature change sooner.
@@ -59,14 +63,19 @@ type sourceView struct {
 
 // ServeHTTP implements http.Handler.
 func (l *landing) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	l.history.add()
 	view := struct {
 		*Options
 		Version string
+		Docs    string
+		Refresh int // seconds
+		Counts  []stateCount
 		Views   []sourceView
-	}{Options: l.Options, Version: version.Version}
+	}{Options: l.Options, Version: version.Version, Docs: documentation, Refresh: int(historyEvery.Seconds())}
 	for _, f := range l.Sources.now() {
 		view.Views = append(view.Views, l.view(f))
 	}
+	view.Counts = countStates(view.Views)
 	var b bytes.Buffer
 	if err := l.page.Execute(&b, &view); err != nil {
 		answerError(w, err.Error(), http.StatusInternalServerError)
@@ -113,6 +122,6 @@ func (l *landing) view(f Source) sourceView {
 	if l.Lines != nil && state.Backend == "prometheus" {
 		v.Lines = l.Lines(slices.DeleteFunc(slices.Clone(state.Missing), func(f canonical.Field) bool { return slices.Contains(state.Unusable, f) }))
 	}
-	v.addDevices(f)
+	v.addDevices(f, &l.history)
 	return v
 }

@@ -54,7 +54,7 @@ func routes(opts *Options, m *metrics, page *landing, a *admission) map[string]h
 	healthy := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answerText(w, "OK") })
 	all := map[string]http.Handler{
 		"GET /{$}":               a.reserved(page),
-		"GET /metrics":           notItself(opts.Self, a.limit(m)),
+		"GET /metrics":           notItself(opts.Self, a.limit(page.history.after(m))),
 		"GET /health":            healthy,
 		"GET /healthz":           healthy, // as in gpu-container-exporter
 		"GET /-/healthy":         healthy,

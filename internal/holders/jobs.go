@@ -111,7 +111,7 @@ func (d *Jobs) Run(ctx context.Context) {
 	tick := time.NewTicker(jobsEvery)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		d.look()
+		d.Look()
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
@@ -119,8 +119,8 @@ func (d *Jobs) Run(ctx context.Context) {
 	}
 }
 
-// look reads the directory once.
-func (d *Jobs) look() {
+// Look reads the directory once.
+func (d *Jobs) Look() {
 	var s JobsState
 	if err := d.files.Look(); err != nil {
 		s.Problem = &canonical.Failure{

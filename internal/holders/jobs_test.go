@@ -97,21 +97,21 @@ func TestJobsComplete(t *testing.T) {
 	if f := read(set, "", "", "", ""); f.AllocationSet != set {
 		t.Error("nothing is known, but the set was replaced")
 	}
-	d.look()
+	d.Look()
 	first := read(set, "ada", "", "ada", "").AllocationSet
 	if a := first.Allocations[2]; a.Account != "of-ada" || a.Partition != "gpu" || a.Device != 2 || set.Allocations[2].User != "" {
 		t.Errorf("%+v of %+v", a, set.Allocations[2])
 	}
 	dir["10"] = describe("eve") // a job without a device
-	d.look()
+	d.Look()
 	if read(set, "ada", "", "ada", "").AllocationSet != first {
 		t.Error("nothing changed, but the set was replaced")
 	}
 	dir["8"] = describe("bob")
-	d.look()
+	d.Look()
 	read(set, "ada", "bob", "ada", "")
 	delete(dir, "7")
-	d.look()
+	d.Look()
 	read(set, "ada", "bob", "ada", "")
 	read(heldByJobs("8"), "bob")
 	read(heldByJobs("8", "7"), "bob", "") // a new job with that id
@@ -128,7 +128,7 @@ func TestJobsState(t *testing.T) {
 	d := NewJobs(diag.Directory(dir), dir, slog.New(slog.NewTextHandler(&log, nil)))
 	look := func(want JobsState, complaint string) {
 		t.Helper()
-		d.look()
+		d.Look()
 		s := d.State()
 		if got := problem(s.Problem); got != complaint {
 			t.Errorf("%v, want %q", got, complaint)
@@ -161,7 +161,7 @@ func TestJobsState(t *testing.T) {
 		many[fmt.Sprint(i)] = &fstest.MapFile{}
 	}
 	d = NewJobs(many, "many", discard)
-	d.look()
+	d.Look()
 	if s := d.State(); !s.Full || s.Problem == nil {
 		t.Errorf("%+v", s)
 	}

@@ -38,6 +38,21 @@ func (all devices) pick(item string) ([]int, error) {
 	return all.byRange(item)
 }
 
+// withInstances returns a list in which the names of instances, 7:1 or 7.1, are those that pick
+// takes. Other items stay: 7:1 is then the MIG device with that index, as nvidia-smi counts.
+func (all devices) withInstances(list string) string {
+	items := strings.Split(list, ",")
+	for i, item := range items {
+		board, instance, ok := strings.Cut(strings.Replace(strings.TrimSpace(item), ".", ":", 1), ":")
+		for d := range all {
+			if ok && all[d].GPU == board && all[d].Instance == instance && all[d].UUID != "" {
+				items[i] = migPrefix + all[d].UUID + "/" + instance
+			}
+		}
+	}
+	return strings.Join(items, ",")
+}
+
 // pickAll returns the devices of a list, and the first errors about missing and about invalid ones.
 func (all devices) pickAll(list string) (picks []int, everything bool, missing, err error) {
 	for item := range strings.SplitSeq(list, ",") {

@@ -26,6 +26,8 @@ type choice struct {
 	none  bool // it hides every device
 	// absent is about a device that is not there; nil if there is none.
 	absent error
+	// unnamed is set if MIG devices are listed whose names the source does not know.
+	unnamed bool
 }
 
 // readCUDA reads CUDA_VISIBLE_DEVICES as the CUDA programming guide describes it:
@@ -55,7 +57,7 @@ func readCUDA(all devices, value string, lookup func(string) (string, bool)) (c 
 		}
 		picks, err := all.pick(item)
 		if err != nil && hasPrefixFold(item, migPrefix) && !all.namesMIG() {
-			return choice{} // exporters do not name MIG devices
+			return choice{unnamed: true} // exporters do not name MIG devices
 		}
 		if err != nil {
 			break

@@ -17,7 +17,8 @@ import (
 // Request says which devices are wanted. The zero Request wants all.
 type Request struct {
 	// GPUs is the value of --gpus, "" if it was not given: indices and ranges of them as in the label gpu,
-	// UUIDs of boards and of MIG devices or unambiguous prefixes of these, MIG-GPU-<uuid>/<instance>, and all.
+	// 7:1 for instance 1 of GPU 7, UUIDs of boards and of MIG devices or unambiguous prefixes of these,
+	// MIG-GPU-<uuid>/<instance>, and all.
 	GPUs    string
 	ShowAll bool // --show-all
 	// LookupEnv, such as os.LookupEnv, is asked if neither flag was given; nil is an empty environment.
@@ -48,7 +49,7 @@ func (r Request) Select(all []canonical.Device) (canonical.Selection, error) {
 	if r.GPUs == "" {
 		return r.selectByDefault(all, within)
 	}
-	picks, everything, missing, err := devices(all).pickAll(r.GPUs)
+	picks, everything, missing, err := devices(all).pickAll(devices(all).withInstances(r.GPUs))
 	if err == nil && !everything && len(picks) == 0 {
 		err = missing
 	}
@@ -73,7 +74,7 @@ func (r Request) selectByDefault(all devices, within confines) (canonical.Select
 	if r.LookupEnv == nil {
 		return within.clamp(all.selection("", nil, true)), nil
 	}
-	var doubt error
+	var doubt, unnamed error
 	for _, v := range variables {
 		value, set := r.LookupEnv(v.name)
 		if !set {
@@ -87,6 +88,9 @@ func (r Request) selectByDefault(all devices, within confines) (canonical.Select
 		if c.absent != nil {
 			doubt = cmp.Or(doubt, fmt.Errorf("%s=%s names a GPU that the proxy does not know: %w", v.name, clip(value), c.absent))
 		}
+		if c.unnamed {
+			unnamed = fmt.Errorf("%s=%s names MIG devices, whose UUIDs the source does not tell, so all GPUs are shown; choose with --gpus, such as --gpus=0:7 for MIG instance 7 of GPU 0", v.name, clip(value))
+		}
 		if c.none {
 			return canonical.Selection{}, fmt.Errorf("%s=%s hides every GPU; show them with --show-all or --gpus=0", v.name, clip(value))
 		}
@@ -97,7 +101,9 @@ func (r Request) selectByDefault(all devices, within confines) (canonical.Select
 		}
 	}
 	s := within.clamp(all.selection("", nil, true))
-	s.Doubt = doubt
+	if s.Doubt = doubt; s.All {
+		s.Doubt = cmp.Or(unnamed, doubt)
+	}
 	return s, nil
 }
 

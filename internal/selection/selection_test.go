@@ -104,7 +104,7 @@ func TestDoubt(t *testing.T) {
 		{boards(2), env{"SLURM_JOB_GPUS": "0-1"}, "0 1", ""},
 		{boards(2), env{"SLURM_STEP_GPUS": "0", "SLURM_JOB_GPUS": "0,3"}, "0", ""}, // the step has no GPU 3
 		{boards(2), env{"NVIDIA_VISIBLE_DEVICES": "6"}, "0 1", ""},
-		{boards(2), env{"CUDA_VISIBLE_DEVICES": "MIG-4a", "SLURM_JOB_GPUS": "7"}, "0 1", ""},
+		{boards(2), env{"CUDA_VISIBLE_DEVICES": "MIG-4a", "SLURM_JOB_GPUS": "7"}, "0 1", "CUDA_VISIBLE_DEVICES=MIG-4a names MIG devices, whose UUIDs the source does not tell"},
 	} {
 		s, err := Request{LookupEnv: lookup(tt.env)}.Select(tt.all)
 		doubt := fmt.Sprint(s.Doubt)
@@ -160,6 +160,8 @@ func TestSelect(t *testing.T) {
 		{"the beginning of a board's UUID", cut(), "GPU-1a", false, nil, "1", "--gpus"},
 		{"the beginning of two UUIDs of an instance", shared(), "MIG-4", false, nil, "0.1", "--gpus"},
 		{"an instance of a board, not one whose number begins so", exported(), oldMIG(0, "1"), false, nil, "0.1", "--gpus"},
+		{"an instance, as all views name it", cut(), "1:2,2.1", false, nil, "1.2 2.1", "--gpus"},
+		{"a MIG device by nvidia-smi's index, if no instance has that number", cut(), "1:0", false, nil, "1.1", "--gpus"},
 		{"an instance whose MIG device has another name", cut(), oldMIG(1, "2"), false, nil, "1.2", "--gpus"},
 		{"a MIG device, as named before R470", exported(), oldMIG(0, "11/0"), false, nil, "0.11", "--gpus"},
 		{"another compute instance of it", exported(), oldMIG(0, "11/7"), false, nil, "0.11", "--gpus"},

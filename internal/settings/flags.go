@@ -123,8 +123,12 @@ func ReadFlags(args []string, stdout io.Writer) (g Given, err error) {
 	answered := false
 	app.Terminate(func(int) { answered = true })
 	app.UsageWriter(stdout).Writer(stdout).ErrorWriter(stdout)
-	app.UsageTemplate(helpTemplate).UsageFuncs(helpFuncs)
-	app.HelpFlag.Short('h').Help("Show this help.")
+	app.UsageTemplate(shortHelp).UsageFuncs(helpFuncs)
+	app.HelpFlag.Short('h').Help("Name the flags; --help-all explains them.")
+	if i := slices.Index(args, "--help-all"); i >= 0 {
+		app.UsageTemplate(longHelp)
+		args = slices.Concat(args[:i], []string{"--help"}, args[i+1:])
+	}
 	app.Version(version.Print("kpulse-proxy"))
 	defaults := NewOptions()
 	for i := range table {
@@ -173,12 +177,20 @@ func (s *setting) defaultText(defaults *Options) string {
 	return fmt.Sprint(v.Interface())
 }
 
+// commands are the words that may come before the flags.
+var commands = []string{"check", "explain", "doctor", "tui", "health", "version", "help"}
+
 // explainFlag adds to kingpin's error the flag that was probably meant.
 func explainFlag(err error) error {
-	if strings.HasPrefix(err.Error(), "unexpected ") {
-		// Not quoted: it may be a URL with a password.
-		return errors.New("an argument belongs to no flag; give settings as flags with =, such as --source=URL, " +
-			"and put a command (check, explain or doctor) before its flags")
+	if word, ok := strings.CutPrefix(err.Error(), "unexpected "); ok {
+		if best := diag.Nearest(word, commands); best != "" {
+			return fmt.Errorf("%s is neither a flag nor a command; did you mean %s? A command comes first", word, best)
+		}
+		if strings.Trim(word, "abcdefghijklmnopqrstuvwxyz-") != "" {
+			word = "an argument" // it may be a URL with a password
+		}
+		return fmt.Errorf("%s is neither a flag nor a command; write settings as flags with =, such as --source=URL, and a command (%s) first",
+			word, strings.Join(commands, ", "))
 	}
 	_, unknown, found := strings.Cut(err.Error(), "unknown long flag '--")
 	if !found {

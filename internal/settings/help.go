@@ -2,6 +2,7 @@ package settings
 
 import (
 	"slices"
+	"strings"
 	"text/template"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -27,7 +28,7 @@ May jobs run on these GPUs?   kpulse-proxy check health
 What does XID 79 ask for?     kpulse-proxy explain xid 79
 What works on this node?      kpulse-proxy doctor`
 
-const helpTemplate = `usage: kpulse-proxy [<flags>]
+const usage = `usage: kpulse-proxy [<flags>]
        kpulse-proxy check config FILE
        kpulse-proxy check rules FILE…
        kpulse-proxy check counters FILE
@@ -37,13 +38,22 @@ const helpTemplate = `usage: kpulse-proxy [<flags>]
        kpulse-proxy doctor [<flags>]
 
 {{.App.Help}}
-{{range groups .Context.Flags}}
-{{.Title}}:
-{{.Flags|FlagsToTwoColumns|FormatTwoColumns}}{{end}}
-Every flag is also an environment variable. The command line wins over it, and both win
+
+`
+
+// Templates of --help, which only names the flags and fits two screens of 30 lines, and of --help-all.
+const (
+	shortHelp = usage + `{{range groups .Context.Flags}}{{.Title}}:
+{{.Flags|names}}{{end}}
+kpulse-proxy --help-all explains each flag.
+`
+	longHelp = usage + `{{range groups .Context.Flags}}{{.Title}}:
+{{.Flags|FlagsToTwoColumns|FormatTwoColumns}}
+{{end}}Every flag is also an environment variable. The command line wins over it, and both win
 over the config file (deploy/settings.md).
 The program uses one core at a time unless GOMAXPROCS sets more.
 `
+)
 
 // flagGroup is one heading of --help.
 type flagGroup struct {
@@ -51,7 +61,23 @@ type flagGroup struct {
 	Flags []*kingpin.FlagModel
 }
 
-var helpFuncs = template.FuncMap{"groups": groupFlags}
+var helpFuncs = template.FuncMap{"groups": groupFlags, "names": namesOf}
+
+// namesOf returns the names of flags in indented lines.
+func namesOf(flags []*kingpin.FlagModel) string {
+	const width = 85 // of the texts above
+	var lines strings.Builder
+	line := " "
+	for _, f := range flags {
+		if name := " --" + f.Name; len(line)+len(name) <= width {
+			line += name
+		} else {
+			lines.WriteString(line + "\n")
+			line = " " + name
+		}
+	}
+	return lines.String() + line + "\n"
+}
 
 // groupFlags returns flags by heading; kingpin's own come last.
 func groupFlags(flags []*kingpin.FlagModel) []flagGroup {

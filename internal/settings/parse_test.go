@@ -187,7 +187,7 @@ var badFiles = []struct{ text, want string }{
 	{"rules: {file: a.yml}\n", "bad.yml:1: rules.file: is not a known key; did you mean files?"},
 	{"rules:\n  files: a.yml\n", `bad.yml:2: rules.files: a value where a list is expected; write one such as [NAME, NAME]`},
 	{"rules:\n  files:\n  - {a: b}\n", "bad.yml:3: rules.files[1]: keys where one value is expected; write a word, or quote it"},
-	{"compat: [4.8, 5]\n", `bad.yml:1: compat: "5" is not a dialect that readings can be served in; use one of 1, 2, 4.8, 4.9 (3.x is that of 2, and 4.0 to 4.7 that of 4.8)`},
+	{"compat: [4.8, 5]\n", `bad.yml:1: compat: "5" is not a dialect that readings can be served in; use a version of dcgm-exporter from 1 to 4.9, such as 4.8, or jobstats`},
 	{"compat: 4.8\n", `bad.yml:1: compat: a value where a list is expected; write one such as [NAME, NAME]`},
 	{"rules: {window: soon}\n", `bad.yml:1: rules.window: "soon" is not a duration; write 15s, 500ms or bare seconds such as 2`},
 	{"rules: {window: 25h}\n", "bad.yml:1: rules.window: 25h is out of range; write 1m to 24h"},

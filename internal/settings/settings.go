@@ -87,12 +87,12 @@ type Reading struct {
 
 // Showing is for the modes that show readings.
 type Showing struct {
-	Once, JSON, TUI bool
-	Columns         []export.Column // of --export; nil without it
-	ExportTimeout   Duration
-	TUIURLs         []string
-	TUIHTTP         string // file; "" for none
-	TUIFocus        string // GPU to begin with; "" for none
+	Once, JSON, Wide, TUI bool
+	Columns               []export.Column // of --export; nil without it
+	ExportTimeout         Duration
+	TUIURLs               []string
+	TUIHTTP               string // file; "" for none
+	TUIFocus              string // GPU to begin with; "" for none
 }
 
 // Asking is for check health and other checks of a proxy.

@@ -151,7 +151,7 @@ func TestFlagsOfTheFileAreFlags(t *testing.T) {
 		t.Errorf("%d GPUs are expected, from %d", opts.Upstreams[0].ExpectedGPUs, got)
 	}
 	var help strings.Builder
-	if _, err := Read([]string{"--help"}, &help); err == nil {
+	if _, err := Read([]string{"--help-all"}, &help); err == nil {
 		t.Fatal("no help")
 	}
 	computing, _, _ := strings.Cut(help.String(), "Serving:")

@@ -59,8 +59,8 @@ var table = []setting{
 			"to 1016). Or ids, such as 150,155,1002."},
 	{Flag: "gpus", placeholder: "0,2-3", Modes: modesReading | modeAttach, at: func(o *Options) any { return &o.GPUs }, backends: "dcgm nvml",
 		everywhere: modesShowing, remedy: remedyLocal,
-		help: "Which GPUs (dcgm and nvml; with --once, --export, --tui and check health all backends), by index, range or the beginning of a " +
-			"UUID (default: all; with --once, --export, --tui and check health of this machine those of CUDA_VISIBLE_DEVICES, " +
+		help: "Which GPUs (dcgm and nvml; with --once, --export, --tui and check health all backends), by index, range, 7:1 for MIG " +
+			"instance 1 of GPU 7, or the beginning of a UUID (default: all; with --once, --export, --tui and check health of this machine those of CUDA_VISIBLE_DEVICES, " +
 			"NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS)."},
 	{Flag: "show-all", Modes: modesReading | modeAttach, at: func(o *Options) any { return &o.ShowAll }, backends: "dcgm nvml",
 		everywhere: modesShowing, remedy: remedyLocal,
@@ -103,6 +103,8 @@ var table = []setting{
 		help: "Read once, print the devices as text, and exit."},
 	{Flag: "json", group: groupShowing, Modes: modeOnce | modeHealth, needs: "once", at: func(o *Options) any { return &o.JSON },
 		help: "With --once or check health: print JSON."},
+	{Flag: "wide", group: groupShowing, Modes: modeOnce, needs: "once", at: func(o *Options) any { return &o.Wide },
+		help: "With --once: print all columns, even if the terminal is too narrow."},
 	{Flag: "export", group: groupShowing, placeholder: "default|all|all+|COLUMNS", Modes: modeOnce | ModeExport, perSource: true,
 		at: func(o *Options) any { return &o.Columns }, bare: "default", parse: parseColumns,
 		help: "Write every reading as CSV to stdout, a row for each device: default (nine columns of KempnerPulse), all (its 34), all+ (those " +
@@ -122,7 +124,7 @@ var table = []setting{
 		help: "tui, check health: file with credentials and TLS settings for asking proxies, in YAML like Prometheus' http_config."},
 	{Flag: "tui.focus", group: groupShowing, placeholder: "GPU", Modes: modeTUI | modeAttach, needs: "tui",
 		at:   func(o *Options) any { return &o.TUIFocus },
-		help: "tui: begin with all readings of one GPU, as :focus does: 3, 3.9 for a MIG instance, or the beginning of a UUID."},
+		help: "tui: begin with all readings of one GPU, as :focus does: 3, 3:9 for a MIG instance, or the beginning of a UUID."},
 
 	{Flag: "url", group: groupHealth, placeholder: "URL", Modes: modeHealth, remedy: remedyCheck, at: func(o *Options) any { return &o.CheckURL },
 		help: "The kpulse-proxy to ask, as http://NODE:9401/metrics or NODE (default: the one on this machine). With --backend, --source or " +
@@ -242,10 +244,10 @@ var table = []setting{
 		backends: "dcgm nvml", remedy: "it is for --backend=dcgm and nvml; give it to the exporter that is read",
 		help: "dcgm, nvml: directory in which the batch system writes the jobs that each GPU is allocated to, as dcgm-exporter reads it: a file " +
 			"named 0, or 2.1 for a MIG instance, with a job id on each line."},
-	{Flag: "hpc-job-info-dir", group: groupHolders, placeholder: "DIR", Modes: ModeServe | modeTUI,
+	{Flag: "hpc-job-info-dir", group: groupHolders, placeholder: "DIR", Modes: ModeServe | modesShowing&^(modeAttach|modeHealth),
 		at: func(o *Options) any { return &o.JobInfoDir },
-		help: "Directory in which the batch system describes each job, for hpc_user, hpc_account and hpc_partition of kpulse_allocation_info: a " +
-			"file named by the job id, with lines user=…, account=… and partition=…. deploy/slurm/README.md has a prolog for Slurm that writes " +
+		help: "Directory in which the batch system describes each job, for hpc_user, hpc_account and hpc_partition of kpulse_allocation_info, " +
+			"the landing page, --once, --export and --tui: a file named by the job id, with lines user=…, account=… and partition=…. deploy/slurm/README.md has a prolog for Slurm that writes " +
 			"it."},
 
 	{Flag: "passthrough", group: groupServing, placeholder: "valid|verbatim|off", standard: "valid", Modes: ModeServe,
@@ -254,9 +256,9 @@ var table = []setting{
 			"the whole scrape), off (only the proxy's own series, beside a direct scrape of the exporter)."},
 	{Flag: "compat", Key: "compat", group: groupServing, placeholder: "4.8", Modes: ModeServe, at: func(o *Options) any { return &o.Compat },
 		remedy: "only /metrics has the names of other versions; leave out --once, --export or --tui to serve it",
-		help: "Serve the readings under the names, units and labels of another version of dcgm-exporter too: 4.8, 4.9, 2 (and 3.x) or 1. Names " +
-			"that the exporter serves itself are left out, unless --passthrough=off drops those. Repeatable (in the environment: one per " +
-			"line); a name that two versions share gets the labels of the first."},
+		help: "Serve the readings under the names, units and labels of another version of dcgm-exporter too, such as 4.8, 4.9 or 3.3; or " +
+			"those of the exporter that jobstats reads: jobstats. Names that the exporter serves itself are left out, unless --passthrough=off " +
+			"drops those. Repeatable (in the environment: one per line); a name that two versions share gets the labels of the first."},
 	{Flag: "series", Key: "series.form", group: groupServing, placeholder: "lean|full", Modes: ModeServe, restart: true,
 		at: func(o *Options) any { return &o.Series.Form }, check: func(o *Options) error { return oneOf(o.Series.Form, "lean", FullSeries) },
 		help: "Which of its own series the proxy serves. lean: for class, health, conditions, clock events and action only the values that " +

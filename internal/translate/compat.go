@@ -23,8 +23,9 @@ type compat struct {
 	blockID  [numVersions]map[string]int32
 
 	rendering
-	serves []bool   // by family: it has series in the latest reading
-	served []string // their names
+	jobs   *jobRendering // nil if Jobstats is not requested
+	serves []bool        // by family: it has series in the latest reading
+	served []string      // their names
 }
 
 // rendering is the scratch of a Render.
@@ -85,6 +86,9 @@ func newCompat(opts *Options, quantities []quantity) *compat {
 			}
 		}
 	}
+	if slices.Contains(c.versions, Jobstats) {
+		c.addJobFamilies()
+	}
 	c.serves = make([]bool, len(c.rendered))
 	for i := len(quantities) - 1; i >= 0; i-- {
 		c.quantityOf[quantities[i].field] = i
@@ -100,6 +104,9 @@ func (c *compat) forget() {
 	c.families, c.texts = nil, nil
 	for v := range numVersions {
 		c.blocks[v], c.blockID[v] = nil, map[string]int32{}
+	}
+	if c.jobs != nil {
+		c.jobs.topology = nil
 	}
 }
 
@@ -126,6 +133,9 @@ func (c *compat) learnBlock(labels []raw.Label, ok bool) {
 	var texts [numVersions]int32
 	if ok {
 		for _, v := range c.versions {
+			if v == Jobstats {
+				continue
+			}
 			row := valuesOf(labels)
 			texts[v] = c.blockOf(v, string(v.appendLabels(nil, &row, labels)))
 		}

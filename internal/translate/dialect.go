@@ -182,6 +182,27 @@ var dialect = []Row{
 	{canonical.PCIeLinkWidth, Number, false, "PCILW", []string{"DCGM_FI_DEV_PCIE_LINK_WIDTH"}},
 	{canonical.PCIeLinkGenerationMax, Number, false, "PCIMG", []string{"DCGM_FI_DEV_PCIE_MAX_LINK_GEN"}},
 	{canonical.PCIeLinkWidthMax, Number, false, "PCIMW", []string{"DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH"}},
+
+	// The exporter of Jobstats. Despite their names, what ends in util_percent is a ratio. Its fans,
+	// clocks and ECC errors are left out: jobstats reads none of them.
+	{canonical.NVMLUtilization, Percent, false, "", []string{"nvidia_gpu_duty_cycle"}},
+	{canonical.FramebufferUsed, Bytes, false, "", []string{"nvidia_gpu_memory_used_bytes"}},
+	{canonical.FramebufferTotal, Bytes, false, "", []string{"nvidia_gpu_memory_total_bytes"}},
+	{canonical.Power, Milliwatts, false, "", []string{"nvidia_gpu_power_usage_milliwatts"}},
+	{canonical.Temperature, Celsius, false, "", []string{"nvidia_gpu_temperature_celsius"}},
+	{canonical.GraphicsEngineActive, Ratio, false, "", []string{"nvidia_gpu_graphics_util_percent"}},
+	{canonical.SMActive, Ratio, false, "", []string{"nvidia_gpu_sm_util_percent"}},
+	{canonical.SMOccupancy, Ratio, false, "", []string{"nvidia_gpu_sm_occupancy_percent"}},
+	{canonical.TensorActive, Ratio, false, "", []string{"nvidia_gpu_any_tensor_util_percent"}},
+	{canonical.DRAMActive, Ratio, false, "", []string{"nvidia_gpu_dram_bw_util_percent"}},
+	{canonical.FP64Active, Ratio, false, "", []string{"nvidia_gpu_fp64_util_percent"}},
+	{canonical.FP32Active, Ratio, false, "", []string{"nvidia_gpu_fp32_util_percent"}},
+	{canonical.FP16Active, Ratio, false, "", []string{"nvidia_gpu_fp16_util_percent"}},
+	{canonical.IntActive, Ratio, false, "", []string{"nvidia_gpu_integer_util"}},
+	{canonical.PCIeTransmit, BytesPerSecond, false, "", []string{"nvidia_gpu_pcie_tx_per_sec"}},
+	{canonical.PCIeReceive, BytesPerSecond, false, "", []string{"nvidia_gpu_pcie_rx_per_sec"}},
+	{canonical.NVLinkTransmit, BytesPerSecond, false, "", []string{"nvidia_gpu_nvlink_total_tx_per_sec"}},
+	{canonical.NVLinkReceive, BytesPerSecond, false, "", []string{"nvidia_gpu_nvlink_total_rx_per_sec"}},
 }
 
 // FieldOf returns the reading that a family with this name gives, in any version

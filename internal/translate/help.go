@@ -15,6 +15,7 @@ var unitWords = map[Unit]string{
 	BytesPerSecond:  " (in bytes per second)",
 	NVLinkMegabytes: " (in MB/s of 1000 KiB)",
 	Watts:           " (in W)",
+	Milliwatts:      " (in mW)",
 	Joules:          " (in J)",
 	Millijoules:     " (in mJ)",
 	Celsius:         " (in C)",

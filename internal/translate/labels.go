@@ -25,6 +25,10 @@ const (
 	roleClique
 	roleInstance
 	roleProfile
+	roleOrdinal // a row of the exporter of Jobstats, whose other labels follow
+	roleMinor
+	roleMinorModel
+	roleMinorJob
 	roleEntity   // a row of dmon, whose devices have no uuid
 	roleNVLink   // a row of a link; see links
 	roleNoDevice // a row of something inside or beside a GPU
@@ -84,6 +88,10 @@ var labelNames = map[string]role{
 	"gpu_i_id":            roleInstance,
 	"gpu_instance_entity": roleInstance,
 	"gpu_i_profile":       roleProfile,
+	"ordinal":             roleOrdinal,
+	"minor_number":        roleMinor,
+	"name":                roleMinorModel,
+	"jobid":               roleMinorJob,
 	"entity":              roleEntity,
 	"nvlink":              roleNVLink,
 	"nvswitch":            roleNoDevice,
@@ -172,6 +180,9 @@ func (t *Translator) resolve(d *raw.Dict, block uint32) int32 {
 	if row[roleNoDevice] != "" || row[roleNVLink] != "" || row[roleGPU] == "" || row[roleUUID] == "" && row[roleEntity] == "" {
 		return noDevice
 	}
+	if row[roleOrdinal] != "" && (t.vendor || strings.HasPrefix(row[roleUUID], "MIG-")) {
+		return noDevice // the page has it from dcgm-exporter too, or nothing names its board
+	}
 	v := t.describe(&row, t.labels)
 	if t.isTooLong(&row, t.labels) {
 		return longLabel
@@ -223,7 +234,22 @@ func valuesOf(labels []raw.Label) (row values) {
 	for r := range row {
 		row[r] = cmp.Or(exported[r], row[r])
 	}
+	if row[roleGPU] != "" {
+		row[roleOrdinal] = "" // any pod may have such labels
+	}
+	if row[roleOrdinal] != "" {
+		row[roleGPU], row[roleName], row[roleModel], row[roleHPCJob] = row[roleOrdinal], fileOf(row[roleMinor]), row[roleMinorModel], row[roleMinorJob]
+	}
+	row[roleMinor], row[roleMinorModel], row[roleMinorJob] = "", "", ""
 	return row
+}
+
+// fileOf returns the name of the device file with a minor number.
+func fileOf(minor string) string {
+	if minor == "" {
+		return ""
+	}
+	return "nvidia" + minor
 }
 
 // placeOf is roleOf for a name that Prometheus may have renamed.

@@ -60,6 +60,7 @@ func (t *Translator) Render(dst *Rendition, frame *canonical.Frame, b *raw.Batch
 			}
 		}
 	}
+	t.renderJobs(dst, frame)
 	for id := range c.families { // families that only have a HELP line
 		if at := c.families[id].own; at >= 0 && !c.whole && b.Dict.Family(uint32(id)).Help != "" {
 			dst.begun[at] = true

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestSteadyRenditionAllocatesNothing(t *testing.T) {
 	}
 	for name, body := range bodies {
 		t.Run(name, func(t *testing.T) {
-			r := translated(t, Options{Compat: everyVersion}, body)
+			r := translated(t, Options{Compat: slices.Concat(everyVersion, []Version{Jobstats})}, body)
 			all := func(int) bool { return true }
 			var rendition Rendition
 			text := make([]byte, 0, 16<<20)
@@ -65,9 +66,14 @@ func TestNoCompat(t *testing.T) {
 	if r.tr.Render(&Rendition{}, &r.frame, &r.batch) || r.tr.Rendered() != nil {
 		t.Error("something is rendered")
 	}
-	for _, word := range []string{"", "4", "3", "4.80", "latest"} {
+	for _, word := range []string{"", "4", "4.", "5", "4.80", "4.10", "v4.8", "latest"} {
 		if v, err := ParseVersion(word); err == nil {
 			t.Errorf("%q is %v", word, v)
+		}
+	}
+	for word, want := range map[string]Version{"1": V1, "1.7.2": V1, "2.4": V2, "3": V2, "3.3.9": V2, "4.0": V48, "4.5.2": V48, "4.9.0": V49, "jobstats": Jobstats} {
+		if v, err := ParseVersion(word); v != want || err != nil {
+			t.Errorf("%s is %v, %v", word, v, err)
 		}
 	}
 	for _, v := range everyVersion {

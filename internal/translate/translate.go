@@ -64,6 +64,7 @@ type learned struct {
 	dict       *raw.Dict
 	generation uint64
 	families   []family
+	vendor     bool            // the source has families of the vendor's own exporter
 	blocks     []int32         // the variant of each, or noDevice or longLabel
 	long       *canonical.Note // about a label longer than allowed, nil if there was none
 	variants   []variant
@@ -176,6 +177,7 @@ func (t *Translator) learn(d *raw.Dict) (anew bool) {
 	for id := len(t.families); id < d.Families(); id++ {
 		name, help := d.Family(uint32(id)).Name, d.Family(uint32(id)).Help
 		r := t.rules.byName[name]
+		t.vendor = t.vendor || isVendorName(name)
 		t.families = append(t.families, family{
 			rule: r, unknown: r == nil && isVendorName(name) && !isKnownCounted(name) && !isCliqueFamily(name), clique: isCliqueFamily(name),
 			sibling: isSibling(name) && !strings.HasSuffix(help, renderedMark), naming: r == nil && isNaming(name), lost: name == lostFamily,

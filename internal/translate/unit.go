@@ -20,6 +20,7 @@ const (
 	BytesPerSecond  Unit = "bytes per second"
 	NVLinkMegabytes Unit = "MB/s of 1000 KiB"
 	Watts           Unit = "watts"
+	Milliwatts      Unit = "milliwatts"
 	Joules          Unit = "joules"
 	Millijoules     Unit = "millijoules"
 	Celsius         Unit = "degrees Celsius"
@@ -82,6 +83,7 @@ var units = map[Unit]unitInfo{
 	BytesPerSecond:  {[]canonical.Unit{canonical.BytesPerSecond}, 1, 1, 0, float},
 	NVLinkMegabytes: {[]canonical.Unit{canonical.BytesPerSecond}, 1000 * 1024, 1, 0, float},
 	Watts:           {[]canonical.Unit{canonical.Watts}, 1, 1, 0, float},
+	Milliwatts:      {[]canonical.Unit{canonical.Watts}, 1, 1000, 0, small},
 	Joules:          {[]canonical.Unit{canonical.Joules}, 1, 1, 0, wide},
 	Millijoules:     {[]canonical.Unit{canonical.Joules}, 1, 1000, 0, wide},
 	Celsius:         {[]canonical.Unit{canonical.Celsius}, 1, 1, 0, small},

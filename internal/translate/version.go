@@ -14,12 +14,13 @@ import (
 type Version uint8
 
 // The versions. V1 is also what later exporters write with --use-old-namespace and their
-// counters file for it. V2 is 2.x and 3.x, and V48 is 4.0 to 4.8.
+// counters file for it. V2 is 2.x and 3.x, and V48 is 4.0 to 4.8. Jobstats is another exporter.
 const (
 	V1 Version = iota
 	V2
 	V48
 	V49
+	Jobstats
 	numVersions
 )
 
@@ -82,21 +83,31 @@ var versions = [numVersions]versionInfo{
 		{roleDriver, "DCGM_FI_SYSTEM_DRIVER_VERSION"},
 		{roleContainer, "container"}, {roleNamespace, "namespace"}, {rolePod, "pod"},
 	}},
+	Jobstats: {word: "jobstats"}, // see jobRendering
 }
 
 // String returns the word that ParseVersion takes.
 func (v Version) String() string { return versions[v].word }
 
-// ParseVersion returns the Version named by one of 1, 2, 4.8, 4.9.
+// ParseVersion returns the Version of a version of dcgm-exporter, such as 4.8, 3.3 or 4.5.2, or of
+// jobstats.
 func ParseVersion(word string) (Version, error) {
-	words := make([]string, numVersions)
-	for v := range numVersions {
-		if words[v] = versions[v].word; words[v] == word {
-			return v, nil
-		}
+	number, _ := strings.CutPrefix(word, "4.")
+	minor, _, _ := strings.Cut(number, ".")
+	switch numeric := strings.Trim(word, "0123456789.") == ""; {
+	case word == versions[Jobstats].word:
+		return Jobstats, nil
+	case !numeric:
+	case word == "1" || strings.HasPrefix(word, "1."):
+		return V1, nil
+	case word == "2" || word == "3" || strings.HasPrefix(word, "2.") || strings.HasPrefix(word, "3."):
+		return V2, nil
+	case number != word && len(minor) == 1 && minor < "9":
+		return V48, nil
+	case number != word && minor == "9":
+		return V49, nil
 	}
-	return 0, fmt.Errorf("%q is not a dialect that readings can be served in; use one of %s (3.x is that of 2, and 4.0 to 4.7 that of 4.8)",
-		word, strings.Join(words, ", "))
+	return 0, fmt.Errorf("%q is not a dialect that readings can be served in; use a version of dcgm-exporter from 1 to 4.9, such as 4.8, or jobstats", word)
 }
 
 // header returns the HELP and TYPE lines of a quantity in v.

@@ -22,7 +22,7 @@ func commands() []command {
 		return func(m *model, _ string) error { do(m); return nil }
 	}
 	return []command{
-		{"focus", "GPU", "everything of one GPU: 3, 3.9 of a MIG instance, or the beginning of a UUID", (*model).focusOn},
+		{"focus", "GPU", "everything of one GPU: 3, 3:9 of a MIG instance, or the beginning of a UUID", (*model).focusOn},
 		{"plot", "[READING]", "the history of a reading", (*model).plot},
 		{"sort", "[READING]", "order by a reading, as power; without one by index", (*model).sort},
 		{"fleet", "", "all GPUs at once", simple(show(view.Fleet))},

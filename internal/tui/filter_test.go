@@ -14,7 +14,7 @@ func TestFilterActsWhileTyping(t *testing.T) {
 	m, _ := fleet(t)
 	typed(m, "/gpu<3", "enter")
 	for _, test := range []struct{ keys, want string }{
-		{"/", "0 1 2"}, {"ctrl-u", "0 1 2 3 3.1 3.2"}, {"temp", "0 1 2 3 3.1 3.2"}, {">", "0 1 2 3 3.1 3.2"}, {"42", "3"}, {" or gpu=0", "0 3"},
+		{"/", "0 1 2"}, {"ctrl-u", "0 1 2 3 3:1 3:2"}, {"temp", "0 1 2 3 3:1 3:2"}, {">", "0 1 2 3 3:1 3:2"}, {"42", "3"}, {" or gpu=0", "0 3"},
 		{" & (", "0 3"}, {"backspace", "0 3"}, {"esc", "0 1 2"},
 	} {
 		if typed(m, test.keys); ids(m) != test.want {

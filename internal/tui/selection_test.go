@@ -20,15 +20,15 @@ func TestSelection(t *testing.T) {
 		{nil, "0"},
 		{[]string{"]", "]"}, "2"},
 		{[]string{"["}, "1"},
-		{[]string{"end"}, "3.2"},
-		{[]string{"]"}, "3.2"},
+		{[]string{"end"}, "3:2"},
+		{[]string{"]"}, "3:2"},
 		{[]string{"g"}, "0"},
-		{[]string{":focus 3:2", "enter"}, "3.2"},
-		{[]string{":focus 3.1", "enter"}, "3.1"},
+		{[]string{":focus 3:2", "enter"}, "3:2"},
+		{[]string{":focus 3.1", "enter"}, "3:1"},
 		{[]string{":focus dgx-1/2", "enter"}, "2"},
 		{[]string{":focus gpu-1", "enter"}, "1"},
-		{[]string{"esc", "/gpu=3", "enter"}, "3.1"}, // its position in the list
-		{[]string{"esc"}, "3.1"},
+		{[]string{"esc", "/gpu=3", "enter"}, "3:1"}, // its position in the list
+		{[]string{"esc"}, "3:1"},
 	} {
 		if typed(m, test.keys...); selected(m) != test.want {
 			t.Errorf("%v: %s, want %s", test.keys, selected(m), test.want)
@@ -95,10 +95,10 @@ func TestNearest(t *testing.T) {
 
 func TestSortAndMouse(t *testing.T) {
 	m, _ := fleet(t)
-	if typed(m, ":sort real", "enter"); ids(m) != "3 3.1 3.2 2 1 0" {
+	if typed(m, ":sort real", "enter"); ids(m) != "3 3:1 3:2 2 1 0" {
 		t.Errorf("sorted %s", ids(m))
 	}
-	if typed(m, "S"); ids(m) != "0 1 2 3 3.1 3.2" {
+	if typed(m, "S"); ids(m) != "0 1 2 3 3:1 3:2" {
 		t.Errorf("reversed %s", ids(m))
 	}
 	typed(m, ":sort temp", "enter")

@@ -15,18 +15,53 @@ local v = import '../lib/variable.libsonnet';
   local total(what) = ofHosts(what, q.gpuHours('%s')),
   local ofHeld(part) = q.ratio(total(part), total('held')),
   local hour = 'avg_over_time(%s[1h])',
+  // here is GPU-hours of holders on the selected hosts, everywhere those on all. unused is what they held times the
+  // share that real utilization leaves; holders of unknown utilization count for nothing.
+  local here(what, more) = q.held(c, 'holder', what, 'hostname', 'hostname', more, q.gpuHours('%s')),
+  local everywhere(what, more) = '(%s)' % q.ofLevel(c, 'holder', what, more, q.gpuHours('%s')),
+  local unused(hours, more) = '%s * (1 - %s)' % [hours('held', more), q.ratio(hours('utilized', more), hours('known', more))],
+  local priced(query) = '%g * %s' % [c.gpuHourPrice, query],
+  local ofNamespaces = ', workload_namespace=~"$namespace"',
   // league returns queries of the GPU-hours of holders, by labels.
-  local league(by, more) =
-    local of(what) = 'sum by (%s) (%s)' % [by, q.held(c, 'holder', what, 'hostname', 'hostname', more, q.gpuHours('%s'))];
-    [p.rows(query) for query in q.league([of('idle'), '%g * %s' % [c.gpuHourPrice, of('idle')], of('held'), q.ratio(of('utilized'), of('known'))], by)],
-  local spent(first) = p.joined + p.sorted('Value #A') + p.renamed(first + [
-                         ['Value #A', 'Idle GPU-hours'],
+  local league(by, more, hours) =
+    local sum(query) = 'sum by (%s) (%s)' % [by, query];
+    [p.rows(query) for query in q.league([
+      sum(unused(hours, more)),
+      priced(sum(unused(hours, more))),
+      sum(hours('held', more)),
+      sum(hours('idle', more)),
+      q.ratio(sum(hours('utilized', more)), sum(hours('known', more))),
+    ], by)],
+  local spent(first) = p.joined + p.sorted('Value #A') + p.renamed([[c.clusterLabel, 'Cluster']] + first + [
+                         ['Value #A', 'Unused'],
                          ['Value #B', 'Cost'],
-                         ['Value #C', 'Held GPU-hours'],
-                         ['Value #D', 'Real utilization'],
-                       ]) + p.column('Idle GPU-hours', { decimals: 1 }) + p.column('Held GPU-hours', { decimals: 1 })
-                       + p.column('Cost', { unit: c.currency, decimals: 0 })
+                         ['Value #C', 'Held'],
+                         ['Value #D', 'Idle'],
+                         ['Value #E', 'Real utilization'],
+                       ]) + p.column('Unused', { decimals: 1 }) + p.column('Held', { decimals: 1 }) + p.column('Idle', { decimals: 1 })
+                       + p.column('Cost', { unit: c.currency })
                        + p.column('Real utilization', { unit: 'percentunit', decimals: 0, min: 0, max: 1, 'custom.cellOptions': { type: 'gauge', mode: 'basic' } }),
+  local wasted(title, who, labels, columns, more, hours=here) = p.table(
+    title,
+    'GPU-hours in the time range, those with the most unused first. Unused: held times what real utilization leaves; Cost: of the unused; Idle: the part in which nothing ran. ' + who,
+    'none',
+    league('%s, %s' % [c.clusterLabel, labels], more, hours)
+  ) + spent(columns),
+  // Devices that are held and that did nothing in the last hour, by device and holder: counters of the seconds for
+  // which the holder has held the device, and idled.
+  local whose = '%s, workload_namespace, workload_pod, hpc_job' % labels.device(c),
+  local since(counter, more='') = 'sum by (%s) (max by (%s, workload_container) (kpulse_allocation_%s_total%s))' % [whose, whose, counter, q.raw(c, ofNamespaces + more)],
+  local idlers = 'sum by (%s) (allocation:kpulse_allocation_held_gpus:rate5m%s)\nand on (%s)\n%s < %g' % [
+    whose,
+    q.recorded(c, ofNamespaces),
+    labels.device(c),
+    q.utilization(labels.device(c), host, hour),
+    c.idleUtilizationThreshold,
+  ],
+  local idled = '(%s)' % q.or0(since('class_seconds', ', class="idle"'), since('seconds')),
+  local longest = q.most('%s\nand on (%s)\n(%s)' % [idled, whose, idlers]),
+  local held = 'sum(host:kpulse_allocation_held_gpus:rate5m%s)' % host,
+  local present = 'sum(host:kpulse_gpus_present:count%s)' % host,
 
   grafanaDashboards+:: {
     'kpulse-efficiency.json': d.new(
@@ -37,69 +72,67 @@ local v = import '../lib/variable.libsonnet';
       [v.datasource(c), v.cluster(c), v.hostname(c), v.namespace(c)],
       [
         d.row('In the time range', [
-          d.at(5, 4, p.stat(
+          d.at(6, 3, p.stat(
             'Idle GPU-hours',
             'Held but idle in the time range. The tables below show by whom: contact the first three.',
             'none',
             [p.instant(total('idle'))]
-          ) + colors.bad('yellow') + p.decimals(1)),
-          d.at(5, 4, p.stat(
+          ) + colors.bad(colors.hot) + p.decimals(1)),
+          d.at(6, 3, p.stat(
             'Cost of idle GPU-hours',
             'Idle GPU-hours times the price of a GPU-hour (_config.gpuHourPrice).',
             c.currency,
-            [p.instant('%g * %s' % [c.gpuHourPrice, total('idle')])]
-          ) + colors.bad('yellow') + p.decimals(0)),
-          d.at(5, 4, p.stat(
+            [p.instant(priced(total('idle')))]
+          ) + colors.bad(colors.hot)),
+          d.at(6, 3, p.stat(
             'Idle share of held GPU-hours',
             'The share of held GPU-hours in which nothing ran. Above 25 %, look for notebooks and forgotten jobs.',
             'percentunit',
             [p.instant(ofHeld('idle'))]
           ) + colors.count + p.range(0, 1)),
-          d.at(5, 4, p.stat(
-            'Utilized share of held GPU-hours',
-            'The share of held GPU-hours that was really used. The rest was wasted.',
-            'percentunit',
-            [p.instant(ofHeld('utilized'))]
-          ) + colors.good + p.range(0, 1)),
-          d.at(4, 4, p.stat(
+          d.at(6, 3, p.stat(
             'Free GPUs',
             'GPUs that are free now. If many are free while jobs wait, the scheduler or a quota is in the way.',
             'none',
-            [p.instant('sum(host:kpulse_gpus_present:count%s) - (sum(host:kpulse_allocation_held_gpus:rate5m%s) or vector(0))' % [host, host])]
+            [p.instant('%s - (%s or vector(0))' % [present, held])]
+          ) + colors.count + p.decimals(1)),
+          d.at(6, 3, p.stat(
+            'Unused GPU-hours',
+            'Held GPU-hours times what real utilization leaves, idle or not. ' + p.saturating,
+            'none',
+            [p.instant('sum(%s)' % unused(here, ofNamespaces))]
+          ) + colors.count + p.decimals(1)),
+          d.at(6, 3, p.stat(
+            'Cost of unused GPU-hours',
+            'Unused GPU-hours times the price of a GPU-hour (_config.gpuHourPrice). Not all of it can be saved: see Unused GPU-hours.',
+            c.currency,
+            [p.instant(priced('sum(%s)' % unused(here, ofNamespaces)))]
+          ) + colors.count),
+          d.at(6, 3, p.stat(
+            'Utilized share of held GPU-hours',
+            'Real utilization of the held GPU-hours. The rest was unused. ' + p.saturating,
+            'percentunit',
+            [p.instant(ofHeld('utilized'))]
+          ) + colors.good + p.range(0, 1)),
+          d.at(6, 3, p.stat(
+            'Held GPU-hours',
+            'GPU-hours that the selected namespaces held on the selected hosts in the time range. Compare them with what the GPUs could give.',
+            'none',
+            [p.instant(total('held'))]
           ) + colors.count + p.decimals(1)),
         ]),
         d.row('Who holds them', [
+          d.at(24, 10, wasted(
+            'Holders by unused GPU-hours',
+            'Click a job or a namespace to open it.',
+            'workload_namespace, workload_kind, workload_name, hpc_job',
+            [['workload_namespace', 'Namespace'], ['workload_kind', 'Kind'], ['workload_name', 'Workload'], ['hpc_job', 'Job']],
+            ofNamespaces
+          )),
+          d.at(12, 10, wasted('Namespaces by unused GPU-hours', 'Click a namespace to open it.', 'workload_namespace', [['workload_namespace', 'Namespace']], ', workload_namespace!=""' + ofNamespaces)),
+          d.at(12, 10, wasted('Users by unused GPU-hours', 'Users of a batch system, on all hosts; the proxy needs --hpc-job-info-dir.', 'hpc_user', [['hpc_user', 'User']], ', hpc_user!=""', everywhere)),
+          d.at(12, 10, wasted('Accounts by unused GPU-hours', 'Accounts of a batch system, on all hosts; the proxy needs --hpc-job-info-dir.', 'hpc_account', [['hpc_account', 'Account']], ', hpc_account!=""', everywhere)),
           d.at(12, 10, p.table(
-            'Namespaces by idle GPU-hours',
-            'The most idle GPU-hours first. Click a namespace to open it.',
-            'none',
-            league('%s, workload_namespace' % c.clusterLabel, ', workload_namespace!="", workload_namespace=~"$namespace"')
-          ) + spent([[c.clusterLabel, 'Cluster'], ['workload_namespace', 'Namespace']])),
-          d.at(12, 10, p.table(
-            'Jobs by idle GPU-hours',
-            'Jobs of a batch system, whatever namespace is selected, the most idle GPU-hours first. A job with many GPUs and one busy requested too many.',
-            'none',
-            league('%s, hpc_job' % c.clusterLabel, ', hpc_job!=""')
-          ) + spent([[c.clusterLabel, 'Cluster'], ['hpc_job', 'Job']])),
-        ]),
-        d.row('What to reclaim now', [
-          d.at(14, 11, p.table(
-            'Devices held and idle',
-            'Devices with real utilization below %g over the last hour, and their holders. Ask the owner, or let a culler reclaim them.' % c.idleUtilizationThreshold,
-            'none',
-            [
-              p.rows(
-                q.most('max by (%(labels)s, %(holder)s) (allocation:kpulse_allocation_held_gpus:rate5m%(sel)s)\nand on (%(labels)s)\n%(hour)s < %(idle)g')
-                % { labels: labels.device(c), holder: labels.holder(c), sel: q.recorded(c, ', workload_namespace=~"$namespace"'), hour: q.utilization(labels.device(c), q.recorded(c), hour), idle: c.idleUtilizationThreshold }
-              ),
-            ]
-          ) + p.sorted('Value') + p.renamed(labels.columns(c) + [
-            ['workload_namespace', 'Namespace'],
-            ['workload_pod', 'Pod'],
-            ['hpc_job', 'Job'],
-            ['Value', 'GPUs'],
-          ]) + p.column('GPUs', { decimals: 2 })),
-          d.at(10, 11, p.table(
             'GPU-Util far above real utilization',
             'The 20 devices with the widest gap between GPU-Util and real utilization over the last hour. Their jobs need a profiler, not more GPUs.',
             'percentunit',
@@ -109,6 +142,25 @@ local v = import '../lib/variable.libsonnet';
               q.utilization(labels.device(c), q.recorded(c, more), hour),
             ])])]
           ) + p.sorted('Value') + p.renamed(labels.columns(c) + [['Value', 'Gap']])),
+        ]),
+        d.row('What to reclaim now', [
+          d.at(24, 11, p.table(
+            'Devices held and idle',
+            'Devices with real utilization below %g over the last hour, and their holders, those that idled longest first. Held for: since the holder came, or the proxy started; Idle of it: in all of that time. Ask the owner, or let a culler reclaim them.' % c.idleUtilizationThreshold,
+            's',
+            [
+              p.rows(longest),
+              p.rows(q.among(since('seconds'), longest, whose)),
+              p.rows(q.among('sum by (%s) (allocation:kpulse_allocation_held_gpus:rate5m%s)' % [whose, q.recorded(c, ofNamespaces)], longest, whose)),
+            ]
+          ) + p.joined + p.sorted('Value #A') + p.renamed(labels.columns(c) + [
+            ['workload_namespace', 'Namespace'],
+            ['workload_pod', 'Pod'],
+            ['hpc_job', 'Job'],
+            ['Value #A', 'Idle of it'],
+            ['Value #B', 'Held for'],
+            ['Value #C', 'GPUs'],
+          ]) + p.column('GPUs', { unit: 'none', decimals: 2 })),
         ]),
         d.row('Trend', [
           d.at(12, 8, p.timeseries(
@@ -121,6 +173,16 @@ local v = import '../lib/variable.libsonnet';
             ]
           ) + p.lines([['now', 'blue'], ['a week ago', '#6e7077']])),
           d.at(12, 8, p.timeseries(
+            'GPUs held, free and in all',
+            'All GPUs of the selected hosts, those that a pod or job holds, and the rest. If some stay free while jobs wait, the scheduler or a quota is in the way; if none do, more are needed.',
+            'none',
+            [
+              p.query(held, 'held'),
+              p.query('%s - %s' % [present, held], 'free'),
+              p.query(present, 'in all'),
+            ]
+          ) + p.lines([['held', 'blue'], ['free', 'green'], ['in all', '#6e7077']])),
+          d.at(24, 7, p.timeseries(
             'Memory held by idle GPUs',
             'Device memory in use on GPUs of the selected hosts that have been idle for five minutes: often processes that were left behind.',
             'bytes',

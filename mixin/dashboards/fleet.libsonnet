@@ -34,17 +34,18 @@ local v = import '../lib/variable.libsonnet';
   local had =
     '(host:kpulse_gpus_present:max1d%(recorded)s - on (%(host)s) (count by (%(host)s) (group by (%(board)s) (%(others)s)) or 0 * host:kpulse_gpus_present:max1d%(recorded)s) > 0)'
     % { recorded: recorded, host: host, board: board, others: others },
-  // Hosts of the selected models, ordered by their worst board. A host that had boards within a day and has
-  // none now is silent, which ranks above the last state of its boards.
+  // silent is those that have none now.
+  local silent = '(%s\nunless on (%s) max by (%s) (kpulse_gpu_present%s))' % [had, host, host, q.raw(c)],
+  // Hosts of the selected models, ordered by their worst board. A silent host ranks above the last state of its
+  // boards.
   local hostState =
     |||
       (
-        3.5 + 0 * %(had)s
-          unless on (%(host)s) max by (%(host)s) (kpulse_gpu_present%(raw)s)
+        3.5 + 0 * %(silent)s
         or
         max by (%(host)s) (%(state)s)
       )
-    ||| % { host: host, had: had, raw: q.raw(c), state: severity },
+    ||| % { host: host, silent: silent, state: severity },
   local hostUtilization = q.ratio('sum by (%s) (host:kpulse_gpu_utilized_gpus:rate5m%s)' % [host, modelled], 'sum by (%s) (host:kpulse_gpu_known_gpus:rate5m%s)' % [host, modelled]),
   local realUtilization = q.ratio('sum(host:kpulse_gpu_utilized_gpus:rate5m%s)' % modelled, 'sum(host:kpulse_gpu_known_gpus:rate5m%s)' % modelled),
   local ofModels(by) = q.ratio('sum by (%s) (host:kpulse_gpu_utilized_gpus:rate5m%s)' % [by, models], 'sum by (%s) (host:kpulse_gpu_known_gpus:rate5m%s)' % [by, models]),
@@ -72,46 +73,47 @@ local v = import '../lib/variable.libsonnet';
       [v.datasource(c), v.cluster(c), v.model(c), v.hostname(c)],
       [
         d.row('Now', [
-          d.at(4, 4, p.stat(
+          d.at(8, 3, p.stat(
             'GPUs present / expected',
             'Boards present, and boards that the hosts had in the last day or should have; all models. Red: a board is missing (see Missing boards) or a host is silent.',
             'none',
             incidents.hereOfExpected(c)
           ) + colors.count + p.colored('present, some missing', 'red')),
-          d.at(2, 4, p.stat('Gone', 'Boards that fell off the bus or that the driver lost; Missing boards lists them. A board of unknown model counts for every model.', 'none', [p.instant(count(q.gone(c)))]) + colors.bad('red')),
-          d.at(2, 4, p.stat('Critical', 'Boards in state crit: drain them and follow the runbook of the alert.', 'none', [p.instant(stateCount('crit'))]) + colors.bad('red')),
-          d.at(2, 4, p.stat('Warning', 'Boards in state warn: plan a reset or an inspection.', 'none', [p.instant(stateCount('warn'))]) + colors.bad('orange')),
-          d.at(2, 4, p.stat('Hot', 'Boards above the warning temperature of their model, or throttled by heat: check fans and airflow.', 'none', [p.instant(stateCount('hot'))]) + colors.bad('yellow')),
-          d.at(3, 4, p.stat(
+          d.at(4, 3, p.stat('Gone', 'Boards that fell off the bus or that the driver lost; Missing boards lists them. A board of unknown model counts for every model.', 'none', [p.instant(count(q.gone(c)))]) + colors.bad('red')),
+          d.at(4, 3, p.stat('Silent', 'Hosts that had GPUs within the last day and of which nothing is known now: look at their proxies.', 'none', [p.instant('count(%s) or vector(0)' % silent)]) + colors.bad('red')),
+          d.at(4, 3, p.stat('Critical', 'Boards in state crit: drain them and follow the runbook of the alert.', 'none', [p.instant(stateCount('crit'))]) + colors.bad('red')),
+          d.at(4, 3, p.stat('Warning', 'Boards in state warn: plan a reset or an inspection.', 'none', [p.instant(stateCount('warn'))]) + colors.bad('orange')),
+          d.at(4, 3, p.stat('Hot', 'Boards above the warning temperature of their model, or throttled by heat: check fans and airflow.', 'none', [p.instant(stateCount('hot'))]) + colors.bad(colors.hot)),
+          d.at(4, 3, p.stat(
             'Held',
             'GPUs that a pod or job holds. If far fewer than present: the queued work does not fit, or there is none.',
             'none',
             [p.instant('sum(host:kpulse_allocation_held_gpus:rate5m%s)' % modelled)]
           ) + colors.count + p.decimals(1)),
-          d.at(2, 4, p.stat(
+          d.at(4, 3, p.stat(
             'Idle, held',
             'GPUs that are held but idle. Efficiency & waste shows who holds them.',
             'none',
             [p.instant('sum(host:kpulse_allocation_idle_gpus:rate5m%s) or vector(0)' % modelled)]
-          ) + colors.bad('yellow') + p.decimals(1) + p.links([links.to(c, 'kpulse-efficiency.json', 'Efficiency & waste')])),
-          d.at(3, 4, p.stat(
+          ) + colors.bad(colors.hot) + p.decimals(1) + p.links([links.to(c, 'kpulse-efficiency.json', 'Efficiency & waste')])),
+          d.at(4, 3, p.stat(
             'Real utilization',
-            'Of all GPUs, over the last 5 minutes. If it is low while GPU-Util is high, kernels run but use little of the GPU; see Workload classes.',
+            'Of all GPUs, over the last 5 minutes. If it is low while GPU-Util is high, kernels run but use little of the GPU; see Workload classes. ' + p.saturating,
             'percentunit',
             [p.instant(realUtilization)]
           ) + colors.good + p.range(0, 1)),
-          d.at(2, 4, p.stat(
+          d.at(4, 3, p.stat(
             'Power',
             'All boards together, from their energy counters. Compare it with the power budget of the racks.',
             'watt',
             [p.instant('sum(host:kpulse_gpu_energy:rate5m%s)' % modelled)]
           ) + colors.count),
-          d.at(2, 4, p.stat(
+          d.at(4, 3, p.stat(
             'Idle cost per day',
             'Cost of the GPUs that are held but idle now, over a whole day.',
             c.currency,
             [p.instant('24 * %g * (sum(host:kpulse_allocation_idle_gpus:rate5m%s) or vector(0))' % [c.gpuHourPrice, modelled])]
-          ) + colors.bad('yellow') + p.decimals(0)),
+          ) + colors.bad(colors.hot)),
         ]),
         d.row('What needs attention', [
           d.at(24, 8, incidents.alerts(c) + { description+: ' All models.' }),
@@ -120,7 +122,7 @@ local v = import '../lib/variable.libsonnet';
         d.row('Over time', [
           d.at(12, 9, p.stacked(
             'What the GPUs do',
-            'GPUs by workload class. Grey is idle, green is busy but uses the GPU poorly, orange waits for data.',
+            'GPUs by workload class. Grey is idle, teal is busy but uses the GPU poorly, orange waits for data.',
             'none',
             p.idleFirst(function(matcher) 'sum by (class) (host:kpulse_gpu_class_gpus:rate5m%s)' % q.recorded(c, ', model=~"$model", ' + matcher))
           ) + colors.byClass),
@@ -161,7 +163,7 @@ local v = import '../lib/variable.libsonnet';
                          ['Value #G', 'Hottest'],
                          ['Value #H', 'Power'],
                        ]) + p.column('Worst board', asState(hostStates)) + p.column('Held', { decimals: 1 }) + p.column('Real utilization', asShare)
-                       + p.column('Hottest', { unit: 'celsius' }) + p.column('Power', { unit: 'watt', decimals: 0 })),
+                       + p.column('Hottest', { unit: 'celsius' }) + p.column('Power', { unit: 'watt' })),
           d.at(24, 12, p.table(
                          'GPUs',
                          'The boards that most need attention: unhealthy first, then idle. Click a UUID to open the GPU.',
@@ -185,7 +187,7 @@ local v = import '../lib/variable.libsonnet';
                        + p.column('Real utilization', asShare)
                        + p.column('Gap to GPU-Util', { unit: 'percentunit', decimals: 0 })
                        + p.column('Temperature', { unit: 'celsius' })
-                       + p.column('Power', { unit: 'watt', decimals: 0 })),
+                       + p.column('Power', { unit: 'watt' })),
         ]),
         d.row('Models', [
           d.at(14, 8, p.table(
@@ -207,7 +209,7 @@ local v = import '../lib/variable.libsonnet';
             ['Value #C', 'Idle, held'],
             ['Value #D', 'Real utilization'],
             ['Value #E', 'Power'],
-          ]) + p.column('Held', { decimals: 1 }) + p.column('Idle, held', { decimals: 1 }) + p.column('Real utilization', asShare) + p.column('Power', { unit: 'watt', decimals: 0 })),
+          ]) + p.column('Held', { decimals: 1 }) + p.column('Idle, held', { decimals: 1 }) + p.column('Real utilization', asShare) + p.column('Power', { unit: 'watt' })),
           d.at(10, 8, p.timeseries(
             'Real utilization by model',
             'Of all GPUs of each model. If one model drops while the others do not, its jobs ended or are waiting.',

@@ -14,10 +14,19 @@ local v = import '../lib/variable.libsonnet';
   local device(name, more='') = 'max by (%s) (%s%s)' % [labels.device(c), name, raw(more)],
   local board(name, more='') = 'max by (%s) (%s%s)' % [labels.board(c), name, raw(more)],
   local by(label, name, more='') = 'max by (%s, %s) (%s%s)' % [labels.board(c), label, name, raw(more)],
+  // was0 is a query with 0 for series of another that had samples within the range, while the board is present: of
+  // a board that is gone, nothing is known to be clear.
+  local was0(query, label, name) = q.or0(query, '(max by (%(board)s, %(label)s) (last_over_time(%(name)s%(raw)s[$__range])) and on (%(board)s) %(present)s == 1)' % {
+    board: labels.board(c),
+    label: label,
+    name: name,
+    raw: raw(),
+    present: board('kpulse_gpu_present'),
+  }),
   // held is `by`, with 0 for series that held at some time in the range and do not hold now. With orNone,
   // "none" is -1 if a board had readable inputs and nothing holds, so that the timeline of a healthy board is
   // not empty.
-  local held(label, name) = q.or0(by(label, name), 'max by (%s, %s) (last_over_time(%s%s[$__range]))' % [labels.board(c), label, name, raw()]),
+  local held(label, name) = was0(by(label, name), label, name),
   local orNone(query, label, name) = '%s\nor\nlabel_replace(-1 + 0 * %s, "%s", "none", "", "") unless on (%s) %s == 1' % [
     query,
     board('kpulse_gpu_health_conditions_read'),
@@ -44,19 +53,21 @@ local v = import '../lib/variable.libsonnet';
   ]),
   // raised is the rank of the state that a condition raises, and 0 for conditions that were raised at some time
   // in the range and are not raised now.
-  local raised = q.or0(
+  local raised = was0(
     'max by (%s, condition) (\n%s\n)' % [labels.board(c), std.join('\nor\n', [
       '%d * (kpulse_gpu_health_condition%s == 1)' % [rank[1], raw(', state="%s"' % rank[0])]
       for rank in [['crit', 3], ['warn', 2], ['hot', 1]]
     ])],
-    'max by (%s, condition) (last_over_time(kpulse_gpu_health_condition%s[$__range]))' % [labels.board(c), raw()]
+    'condition',
+    'kpulse_gpu_health_condition'
   ),
   // slowed is 2 for a reason that means trouble, 1 for other reasons, and 0 as in raised.
   local trouble = 'hw_slowdown|sw_thermal|hw_thermal|hw_power_brake',
-  local slowed = q.or0(
+  local slowed = was0(
     'max by (%s, reason) (\n2 * (kpulse_gpu_clock_event_active%s == 1)\nor\nkpulse_gpu_clock_event_active%s == 1\n)'
     % [labels.board(c), raw(', reason=~"%s"' % trouble), raw(', reason!~"%s"' % trouble)],
-    'max by (%s, reason) (last_over_time(kpulse_gpu_clock_event_active%s[$__range]))' % [labels.board(c), raw()]
+    'reason',
+    'kpulse_gpu_clock_event_active'
   ),
 
   grafanaDashboards+:: {
@@ -75,12 +86,18 @@ local v = import '../lib/variable.libsonnet';
             [p.instant(q.severity(c, ', uuid="$gpu"'))]
           ) + p.mappings(q.severities) + p.thresholds([[null, 'red']]) + p.noValue('gone')),
           d.at(4, 4, p.stat(
+            'Last XID',
+            'Code of the last error that the driver reported in the time range. It stays until the exporter restarts; XIDs by code, below, shows whether it is new.',
+            'none',
+            [p.instant('max by (%s) (last_over_time(kpulse_gpu_xid_last%s[$__range]))' % [labels.board(c), raw()], 'XID')]
+          ) + colors.count + p.mappings({ '0': { text: 'none' } }) + p.noValue('none')),
+          d.at(3, 4, p.stat(
             'Real utilization',
-            'The weighted activity of SMs, tensor cores, memory and engine. Absent if too few inputs were read.',
+            'The weighted activity of SMs, tensor cores, memory and engine. Absent if too few inputs were read. ' + p.saturating,
             'percentunit',
             [p.instant(device('kpulse_gpu_real_utilization_ratio'), mig)]
           ) + colors.good + p.range(0, 1) + p.noValue('not read')),
-          d.at(4, 4, p.stat(
+          d.at(3, 4, p.stat(
             'GPU-Util',
             'What nvidia-smi calls utilization: the share of time in which some kernel ran. If it is far above real utilization, the kernels use little of the GPU.',
             'percentunit',
@@ -92,7 +109,7 @@ local v = import '../lib/variable.libsonnet';
             'none',
             [p.instant('max by (class, mig_profile, mig_instance) (kpulse_gpu_workload_class%s == 1)' % raw(), '{{class}}' + mig)]
           ) + colors.count + p.noValue('not read') + { options+: { textMode: 'name' } }),
-          d.at(8, 4, p.table(
+          d.at(6, 4, p.table(
             'Identity',
             'Where and what the GPU is, for a ticket; the latest values in the time range.',
             'none',
@@ -122,7 +139,7 @@ local v = import '../lib/variable.libsonnet';
         d.row('Activity', [
           d.at(8, 8, p.timeseries(
             'Real utilization over time',
-            'The score of the GPU, or of each of its MIG instances. The next panel shows its inputs.',
+            'The score of the GPU, or of each of its MIG instances. The next panel shows its inputs. ' + p.saturating,
             'percentunit',
             [p.query(device('kpulse_gpu_real_utilization_ratio'), 'real utilization' + mig)]
           ) + p.range(0, 1)),
@@ -136,7 +153,7 @@ local v = import '../lib/variable.libsonnet';
             ['kpulse_gpu_fp64_active_ratio', 'FP64', 'purple'],
             ['kpulse_gpu_fp32_active_ratio', 'FP32', 'blue'],
             ['kpulse_gpu_fp16_active_ratio', 'FP16', 'green'],
-            ['kpulse_gpu_int_active_ratio', 'INT', 'yellow'],
+            ['kpulse_gpu_int_active_ratio', 'INT', 'orange'],
             ['kpulse_gpu_sm_occupancy_ratio', 'occupancy', '#6e7077'],
           ])),
           d.at(8, 8, p.timeseries(
@@ -158,6 +175,35 @@ local v = import '../lib/variable.libsonnet';
             [p.query('%s + %s or %s' % [board('kpulse_gpu_nvlink_transmit_bytes_per_second'), board('kpulse_gpu_nvlink_receive_bytes_per_second'), board('kpulse_gpu_nvlink_bytes_per_second')], 'both ways')]
           )),
         ]),
+        d.row('Links and video engines', [
+          d.at(6, 7, p.timeseries(
+            'NVLinks up',
+            'Links that are up, and the most in the time range. If one is down, reset the GPU; if it stays down, check cable, tray and switch.',
+            'none',
+            [p.query(board('kpulse_gpu_nvlink_links_active'), 'up'), p.query('max by (%s) (max_over_time(kpulse_gpu_nvlink_links_active%s[$__range] @ end()))' % [labels.board(c), raw()], 'most')]
+          ) + p.lines([['up', 'blue'], ['most', '#6e7077']])),
+          d.at(6, 7, p.stateTimeline(
+            'NVLink fabric',
+            'Health of the fabric, and whether the fabric manager has set up the GPU. If either fails, see the log of nvidia-fabricmanager.',
+            'none',
+            [
+              p.query(board('kpulse_gpu_fabric_health'), 'health'),
+              p.query(std.join('\nor\n', ['%g + 0 * (%s == %d)' % [to, board('kpulse_gpu_fabric_manager_status'), from] for from in std.range(0, 4) for to in [[0, 3, 3, 1, 2][from]]]), 'manager'),
+            ]
+          ) + p.mappings(colors.fabric { '1': { text: 'fine', color: 'transparent' }, '2': { text: 'failed', color: 'red' }, '3': { text: 'limited or not ready', color: 'orange' } })),
+          d.at(6, 7, p.timeseries(
+            'PCIe lanes',
+            'Lanes on which the link runs, and the most that board and slot allow. If there are fewer under load, reseat the board.',
+            'none',
+            [p.query(board('kpulse_gpu_pcie_link_width'), 'lanes'), p.query(board('kpulse_gpu_pcie_link_width_max'), 'most')]
+          ) + p.lines([['lanes', 'blue'], ['most', '#6e7077']])),
+          d.at(6, 7, p.timeseries(
+            'Encoder and decoder',
+            'Utilization of the video engines, which real utilization leaves out. A job that only decodes video looks idle.',
+            'percentunit',
+            [p.query(device('kpulse_gpu_encoder_utilization_ratio'), 'encoder' + mig), p.query(device('kpulse_gpu_decoder_utilization_ratio'), 'decoder' + mig)]
+          ) + p.range(0, 1) + p.lines([['encoder', 'blue'], ['decoder', 'green']])),
+        ]),
         d.row('Power, heat and clocks', [
           d.at(8, 8, p.timeseries(
             'Power',
@@ -175,7 +221,7 @@ local v = import '../lib/variable.libsonnet';
               p.query(board('kpulse_gpu_temperature_warning_celsius'), 'warning'),
               p.query(board('kpulse_gpu_temperature_slowdown_celsius'), 'slowdown'),
             ]
-          ) + p.lines([['GPU', 'blue'], ['memory', 'purple'], ['warning', 'yellow'], ['slowdown', 'orange']])),
+          ) + p.lines([['GPU', 'blue'], ['memory', 'purple'], ['warning', colors.hot], ['slowdown', 'orange']])),
           d.at(8, 8, p.timeseries(
             'Clocks',
             'If clocks drop under load, the timeline below shows the reason.',
@@ -190,19 +236,13 @@ local v = import '../lib/variable.libsonnet';
           ) + p.mappings({ '0': { text: 'no', color: 'transparent' }, '1': { text: 'yes', color: '#6e7077' }, '2': { text: 'yes', color: 'orange' } })),
         ]),
         d.row('Errors', [
-          d.at(4, 7, p.stat(
-            'Last XID',
-            'Code of the last error that the driver reported in the time range. It stays until the exporter restarts; the next panel shows whether it is new.',
-            'none',
-            [p.instant('max by (%s) (last_over_time(kpulse_gpu_xid_last%s[$__range]))' % [labels.board(c), raw()], 'XID')]
-          ) + colors.count + p.mappings({ '0': { text: 'none' } }) + p.noValue('none')),
-          d.at(20, 7, incidents.xidCodes(c, ', uuid="$gpu"', 'XIDs by code')),
+          d.at(24, 7, incidents.xidCodes(c, ', uuid="$gpu"', 'XIDs by code')),
           d.at(8, 7, p.timeseries(
             'Memory errors per hour',
             'ECC errors in the preceding hour. Uncorrectable errors end the job.',
             'suffix:/h',
             [p.query(q.perHour('kpulse_gpu_ecc_errors_total', raw(', scope="volatile"'), labels.board(c) + ', severity'), '{{severity}}')]
-          ) + p.lines([['correctable', 'yellow'], ['uncorrectable', 'red']]) + p.decimals(0)),
+          ) + p.lines([['correctable', colors.hot], ['uncorrectable', 'red']]) + p.decimals(0)),
           d.at(8, 7, p.timeseries(
             'NVLink errors per hour',
             'Errors in the preceding hour, by kind. If they keep coming, check cable and switch.',

@@ -19,7 +19,17 @@ local v = import '../lib/variable.libsonnet';
   local errors(name, range, more='') = 'sum by (%s) (max by (%s, severity, kind) (sum_over_time(device:kpulse_gpu_%s:increase5m%s[%s])))' % [labels.board(c), labels.board(c), name, q.recorded(c, more), range],
   // perHour is the errors of the previous hour, on the ten boards that had most within the time range.
   local perHour(name, more='') = '%s\nand on (%s)\ntopk(10, %s)' % [errors(name, '1h', more), labels.board(c), std.strReplace(errors(name, '$__range', more), '[$__range]', '[$__range] @ end()')],
-  local narrowest = q.least(q.board(c, 'kpulse_gpu_pcie_link_width')),
+  // ofRange is a number of errors as errors per hour of the time range.
+  local ofRange(query) = '(%s) * 3600 / $__range_s' % query,
+  // Boards whose links are not what they could be: PCIe by their own maximum, NVLinks by the other boards of the host.
+  local lanes = q.board(c, 'kpulse_gpu_pcie_link_width'),
+  local narrow = q.least('(%s\n< on (%s)\n%s)' % [lanes, labels.board(c), q.board(c, 'kpulse_gpu_pcie_link_width_max')]),
+  local linksUp = q.board(c, 'kpulse_gpu_nvlink_links_active'),
+  local linksOf = 'max by (%s) (%s)' % [labels.host(c), linksUp],
+  local unlinked = q.least('(%s\n< on (%s) group_left ()\n%s)' % [linksUp, labels.host(c), linksOf]),
+  local fabric(name) = q.board(c, 'kpulse_gpu_fabric_' + name),
+  local unwoven = q.most('\n%s\n' % std.join('\nor on (%s)\n' % labels.board(c), [fabric('health') + ' >= 2', fabric('manager_status') + ' != 3 > 0', fabric('error') + ' > 0'])),
+  local switch = '%s, pci_bus_id, sxid' % labels.host(c),
   // Boards with memory errors or remapped rows: those that need replacement or a reset first, then by count.
   local uncorrectable = errors('ecc_errors', '$__range', ', severity="uncorrectable"'),
   local correctable = errors('ecc_errors', '$__range', ', severity="correctable"'),
@@ -45,7 +55,7 @@ local v = import '../lib/variable.libsonnet';
           ) + colors.bad('red')),
           state('crit', 'red', 'Drain these boards and follow the runbook.'),
           state('warn', 'orange', 'Plan a reset or an inspection.'),
-          state('hot', 'yellow', 'Too hot, or throttled by heat: check fans, airflow and neighbours.'),
+          state('hot', colors.hot, 'Too hot, or throttled by heat: check fans, airflow and neighbours.'),
           state('ok', null, 'No condition is raised, and at least one could be read.'),
           d.at(4, 4, p.stat(
             'Good GPU-hours',
@@ -68,25 +78,33 @@ local v = import '../lib/variable.libsonnet';
           ) + p.sorted('Value') + p.renamed([['state', 'State'], ['condition', 'Condition']] + board)),
           d.at(10, 10, p.stacked(
             'Boards by state',
-            'A step means that many boards changed at once: power, cooling, fabric or a driver roll-out.',
+            'Boards that are not ok. A step means that many boards changed at once: power, cooling, fabric or a driver roll-out.',
             'none',
             [
-              p.query('sum by (state) (host:kpulse_gpu_health_gpus:rate5m%s)' % q.recorded(c), '{{state}}'),
-              p.query('count(device:kpulse_gpu_gone:timestamp%s)' % q.recorded(c), 'gone'),
+              p.query('sum by (state) (host:kpulse_gpu_health_gpus:rate5m%s)' % q.recorded(c, ', state!="ok"'), '{{state}}'),
+              p.query('count(device:kpulse_gpu_gone:timestamp%s) or 0 * sum(host:kpulse_gpu_health_gpus:rate5m%s)' % [q.recorded(c), q.recorded(c)], 'gone'),
             ]
           ) + colors.byState + p.colored('gone', 'dark-red')),
         ]),
         d.row('What to do', [
           d.at(12, 8, p.table(
-            'Recommended actions',
-            'What the raised conditions and the driver ask for, the most severe first. If a board is gone, reboot its node. The alert named after the action has the runbook.',
-            'none',
-            [
-              p.rows(q.most('max by (%s, action) (%s\nor\nlabel_replace(5 + 0 * %s, "action", "reboot_node", "", ""))' % [labels.board(c), q.ranked(
-                function(matcher) '(kpulse_gpu_recommended_action%s == 1)' % q.raw(c, ', action!="none", ' + matcher), 'action', actions
-              ), q.gone(c)])),
-            ]
-          ) + p.sorted('Value') + p.renamed([['action', 'Action']] + board)),
+                        'Recommended actions',
+                        'What the raised conditions and the driver ask for, the most severe first. If a board is gone, reboot its node. The alert named after the action has the runbook.',
+                        'none',
+                        [
+                          p.rows(q.most('max by (%s, action) (%s\nor\nlabel_replace(5 + 0 * %s, "action", "reboot_node", "", ""))' % [labels.board(c), q.ranked(
+                            function(matcher) '(kpulse_gpu_recommended_action%s == 1)' % q.raw(c, ', action!="none", ' + matcher), 'action', actions
+                          ), q.gone(c)])),
+                          p.rows(q.board(c, 'kpulse_gpu_recovery_action') + ' > 0'),
+                        ]
+                      ) + p.joined + p.sorted('Value #A') + p.renamed([['action', 'Action']] + board + [['Value #B', 'Driver asks for']])
+                      + p.column('Driver asks for', { 'custom.width': 160, mappings: p.valueMappings({
+                        '1': { text: 'reset the GPU' },
+                        '2': { text: 'reboot the node' },
+                        '3': { text: 'drain peer-to-peer' },
+                        '4': { text: 'drain and reset' },
+                        '5': { text: 'recover the IMEX domain' },
+                      }) })),
           d.at(12, 8, p.timeseries(
             'Boards by recommended action',
             'A step means that many boards changed at once: a driver, a switch or a cooling loop.',
@@ -95,7 +113,7 @@ local v = import '../lib/variable.libsonnet';
               p.query('sum by (action) (max by (%s, action) (kpulse_gpu_recommended_action%s)) > 0' % [labels.board(c), q.raw(c, ', action!="none"')], '{{action}}'),
               p.query('count(device:kpulse_gpu_gone:timestamp%s)' % q.recorded(c), 'reboot_node, gone'),
             ]
-          )),
+          ) + colors.byAction),
         ]),
         d.row('XID errors', [
           d.at(24, 7, incidents.xidCodes(c)),
@@ -110,19 +128,20 @@ local v = import '../lib/variable.libsonnet';
         d.row('Memory', [
           d.at(14, 9, p.table(
             'Memory errors and remapped rows',
-            'Boards that have any; errors in the time range. Uncorrectable errors end jobs. A pending remap needs a reset, a failed remap a new board.',
+            'Boards that have any; errors in the time range, and correctable ones per hour of it. Uncorrectable errors end jobs. A pending remap needs a reset, a failed remap a new board.',
             'none',
             [
               p.rows(q.among(query, forgetful, labels.board(c)))
-              for query in [uncorrectable, correctable, remapped, pending, failed]
+              for query in [uncorrectable, correctable, remapped, pending, failed, ofRange(correctable)]
             ]
           ) + p.joined + p.sorted('Value #A') + p.sorted('Value #E') + p.renamed(board + [
             ['Value #A', 'Uncorrectable'],
             ['Value #B', 'Correctable'],
+            ['Value #F', 'Correctable per hour'],
             ['Value #C', 'Remapped, ever'],
             ['Value #D', 'Pending'],
             ['Value #E', 'Failed'],
-          ]) + p.decimals(0) + p.noValue('no errors')),
+          ]) + p.decimals(0) + p.column('Correctable per hour', { unit: 'suffix:/h', decimals: 1 }) + p.noValue('no errors')),
           d.at(10, 9, p.timeseries(
             'Correctable errors per hour',
             'In the preceding hour, on the ten boards with the most in the time range. If one board stands out, plan a diagnostic run.',
@@ -131,24 +150,59 @@ local v = import '../lib/variable.libsonnet';
           ) + p.decimals(0) + p.noValue('no errors')),
         ]),
         d.row('Links', [
-          d.at(8, 9, p.timeseries(
+          d.at(12, 9, p.timeseries(
             'PCIe replays per hour',
             'In the preceding hour, on the ten boards with the most in the time range. If replays keep coming, reseat the board and check the riser.',
             'suffix:/h',
             [p.query(perHour('pcie_replays'), labels.legend(c, '{{hostname}} GPU {{gpu}}'))]
           ) + p.decimals(0) + p.noValue('no errors')),
-          d.at(8, 9, p.timeseries(
+          d.at(12, 9, p.timeseries(
             'NVLink errors per hour',
             'In the preceding hour, all kinds together (recovery_event, which counts recoveries again, left out), on the ten boards with the most in the time range. Recovery errors slow every collective; the GPU dashboard shows the kinds.',
             'suffix:/h',
             [p.query(perHour('nvlink_errors', ', kind!="recovery_event"'), labels.legend(c, '{{hostname}} GPU {{gpu}}'))]
           ) + p.decimals(0) + p.noValue('no errors')),
-          d.at(8, 9, p.table(
-            'PCIe width',
-            'Lanes of each link, the narrowest first. If a board has fewer than the others of its host, reseat it. A low generation on an idle GPU is normal.',
+          d.at(12, 8, p.table(
+            'PCIe below its maximum',
+            'Links with fewer lanes than board and slot allow: reseat the board and check the riser. A low generation on an idle GPU is normal.',
             'none',
-            [p.rows(narrowest), p.rows(q.among(q.board(c, 'kpulse_gpu_pcie_link_generation'), narrowest, labels.board(c)))]
-          ) + p.joined + p.sorted('Value #A', false) + p.renamed(board + [['Value #A', 'Lanes'], ['Value #B', 'Generation']])),
+            [p.rows(narrow)] + [
+              p.rows(q.among(q.board(c, 'kpulse_gpu_pcie_link_' + of), narrow, labels.board(c)))
+              for of in ['width_max', 'generation', 'generation_max']
+            ]
+          ) + p.joined + p.sorted('Value #A', false) + p.renamed(board + [['Value #A', 'Lanes'], ['Value #B', 'Of'], ['Value #C', 'Generation'], ['Value #D', 'At most']]) + p.noValue('no link that is read has fewer')),
+          d.at(12, 8, p.table(
+            'NVLinks down',
+            'Boards with fewer links up than another board of their host. Reset the GPU; if the link stays down, check cable, tray and switch.',
+            'none',
+            [p.rows(unlinked), p.rows(q.among('0 * %s + on (%s) group_left () %s' % [linksUp, labels.host(c), linksOf], unlinked, labels.board(c)))]
+          ) + p.joined + p.sorted('Value #A', false) + p.renamed(board + [['Value #A', 'Up'], ['Value #B', 'Of']]) + p.noValue('no board that is read has fewer')),
+          d.at(12, 8, p.table(
+                        'Fabric',
+                        'Boards whose NVLink fabric is not healthy, or whose fabric manager has not set them up: jobs over several GPUs fail or crawl. See the log of nvidia-fabricmanager.',
+                        'none',
+                        [p.rows(q.among(fabric(name), unwoven, labels.board(c))) for name in ['health', 'manager_status', 'error']]
+                      ) + p.joined + p.sorted('Value #A') + p.renamed(board + [['Value #A', 'Health'], ['Value #B', 'Manager'], ['Value #C', 'Error code']])
+                      + p.column('Health', { mappings: p.valueMappings(colors.fabric), 'custom.cellOptions': { type: 'color-text' } })
+                      + p.column('Manager', { mappings: p.valueMappings({ '0': { text: 'no fabric' }, '1': { text: 'not started' }, '2': { text: 'in progress' }, '3': { text: 'done' }, '4': { text: 'failed', color: 'red' } }), 'custom.cellOptions': { type: 'color-text' } })
+                      + p.noValue('no fabric that is read has a fault')),
+          d.at(12, 8, p.table(
+            'SXIDs of NVSwitches',
+            'Errors of switches in the time range, from the kernel log (--kernel-log). A fatal one stops every job of the host until it is rebooted.',
+            'none',
+            [
+              p.rows(q.most('round(max by (%s, severity) (increase(kpulse_nvswitch_sxid_errors_total%s[$__range]))) > 0' % [switch, q.raw(c)])),
+              p.rows('max by (%s) (kpulse_nvswitch_fatal_sxid%s == 1)' % [switch, q.raw(c)]),
+            ]
+          ) + p.joined + p.sorted('Value #A') + p.sorted('Value #B') + p.renamed([
+            [c.clusterLabel, 'Cluster'],
+            ['hostname', 'Host'],
+            ['pci_bus_id', 'Switch'],
+            ['sxid', 'SXID'],
+            ['severity', 'Severity'],
+            ['Value #A', 'Times'],
+            ['Value #B', 'Unresolved'],
+          ]) + p.column('Unresolved', { mappings: p.valueMappings({ '1': { text: 'yes', color: 'red' } }), 'custom.cellOptions': { type: 'color-text' } }) + p.noValue('no SXID came')),
         ]),
       ]
     ),

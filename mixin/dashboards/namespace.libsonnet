@@ -1,6 +1,7 @@
 // Namespace & user: what does this team, or this job, get out of its GPUs?
 local colors = import '../lib/colors.libsonnet';
 local d = import '../lib/dashboard.libsonnet';
+local incidents = import '../lib/incidents.libsonnet';
 local labels = import '../lib/labels.libsonnet';
 local p = import '../lib/panel.libsonnet';
 local q = import '../lib/query.libsonnet';
@@ -14,9 +15,16 @@ local v = import '../lib/variable.libsonnet';
   local total(metric, more='') = 'sum(sum_over_time(%s[$__range]))' % of(metric, more),
   local holder = '%s, workload_namespace, workload_kind, workload_name, hpc_job' % c.clusterLabel,
   local byWhom = '%s, workload_namespace, hpc_job' % c.clusterLabel,
+  local sumBy(metric) = 'sum by (%s) (%s)' % [byWhom, of(metric)],
   // held returns a metric of each device, for the selected holders only.
   local held(metric) = '(max by (%(device)s, %(labels)s) (allocation:%(metric)s%(sel)s)\nand on (%(holder)s)\n%(mine)s)'
                        % { device: labels.device(c), labels: labels.holder(c), metric: metric, sel: q.cluster(c, ', workload_namespace=~"$namespace", hpc_job=~"$hpc_job"'), holder: holder, mine: of('kpulse_allocation_held_gpus:rate5m') },
+  // gone is their boards that are gone.
+  local gone = '(allocation:kpulse_allocation_gone:info%s and on (%s) %s)' % [q.cluster(c, ', workload_namespace=~"$namespace", hpc_job=~"$hpc_job"'), byWhom, of('kpulse_allocation_held_gpus:rate5m')],
+  // stalled is the GPUs of jobs that look busy and do no work.
+  local stalled =
+    local ofJobs(is, by) = '%s and on (%s, %s) gang:kpulse_allocation_stalled_power:ratio5m%s' % [of('kpulse_allocation_held_gpus:rate5m', is), c.clusterLabel, by, q.cluster(c, is)];
+    'sum(\n%s\nor\n%s\n) or vector(0)' % [ofJobs(', hpc_job!=""', 'hpc_job'), ofJobs(', hpc_job=""', 'workload_namespace, workload_kind, workload_name')],
   // least returns the least used devices, those of unknown utilization last.
   local utilization = q.ratio(held('kpulse_allocation_utilized_gpus:rate5m'), held('kpulse_allocation_known_gpus:rate5m')),
   local least = q.least('%s or 0 * %s + 2' % [utilization, held('kpulse_allocation_held_gpus:rate5m')]),
@@ -53,32 +61,44 @@ local v = import '../lib/variable.libsonnet';
       [v.datasource(c), v.cluster(c), v.namespace(c), v.job(c), v.user(c), v.account(c)],
       [
         d.row('In the time range', [
-          d.at(4, 4, p.stat(
+          d.at(6, 3, p.stat(
+            'Stalled now',
+            'GPUs of jobs that look busy and do no work: below 60 % of their usual power, at a quarter of their usual tensor and memory activity. A checkpoint looks the same for some minutes; after ten, KpulseJobStalled fires.',
+            'none',
+            [p.instant(stalled)]
+          ) + colors.bad('red') + p.decimals(1)),
+          d.at(6, 3, p.stat('GPUs held now', 'GPUs held at the end of the time range. If far fewer than the quota, find out what the jobs wait for.', 'none', [p.instant('sum(%s)' % of('kpulse_allocation_held_gpus:rate5m'))]) + colors.count + p.decimals(1)),
+          d.at(6, 3, p.stat(
+            'Real utilization while held',
+            'Over the time for which it was known. If it is low with little idle time, the jobs run but use little of the GPUs; see the classes below. ' + p.saturating,
+            'percentunit',
+            [p.instant(q.ratio(total('kpulse_allocation_utilized_gpus:rate5m'), total('kpulse_allocation_known_gpus:rate5m')))]
+          ) + colors.good + p.range(0, 1)),
+          d.at(6, 3, p.stat(
+            'Idle share of GPU-hours held',
+            'The share in which nothing ran. Above 25 %: release GPUs between runs, or stop notebooks at night. A job that hangs is not idle: see Stalled now.',
+            'percentunit',
+            [p.instant(q.ratio('(%s or vector(0))' % total('kpulse_allocation_class_gpus:rate5m', ', class="idle"'), total('kpulse_allocation_held_gpus:rate5m')))]
+          ) + colors.count + p.range(0, 1)),
+          d.at(6, 3, p.stat('GPU-hours held', 'Held in the time range; the tables below show by whom.', 'none', [p.instant(total('kpulse_allocation_held_gpus:rate5m') + ' / 60')]) + colors.count + p.decimals(1)),
+          d.at(6, 3, p.stat(
             'Share of all GPU-hours held',
             'The share of all held GPU-hours that the selected namespaces, jobs, users and accounts held. Compare it with the share that they pay for.',
             'percentunit',
             [p.instant(q.ratio(total('kpulse_allocation_held_gpus:rate5m'), 'sum(sum_over_time(host:kpulse_allocation_held_gpus:rate5m%s[$__range]))' % q.cluster(c)))]
           ) + colors.count + p.range(0, 1)),
-          d.at(4, 4, p.stat('GPUs held now', 'GPUs held at the end of the time range. If far fewer than the quota, find out what the jobs wait for.', 'none', [p.instant('sum(%s)' % of('kpulse_allocation_held_gpus:rate5m'))]) + colors.count + p.decimals(1)),
-          d.at(4, 4, p.stat('GPU-hours held', 'Held in the time range; the tables below show by whom.', 'none', [p.instant(total('kpulse_allocation_held_gpus:rate5m') + ' / 60')]) + colors.count + p.decimals(1)),
-          d.at(4, 4, p.stat(
-            'Idle share of GPU-hours held',
-            'The share in which nothing ran. Above 25 %: release GPUs between runs, or stop notebooks at night.',
-            'percentunit',
-            [p.instant(q.ratio('(%s or vector(0))' % total('kpulse_allocation_class_gpus:rate5m', ', class="idle"'), total('kpulse_allocation_held_gpus:rate5m')))]
-          ) + colors.count + p.range(0, 1)),
-          d.at(4, 4, p.stat(
-            'Real utilization while held',
-            'Over the time for which it was known. If it is low with little idle time, the jobs run but use little of the GPUs; see the classes below.',
-            'percentunit',
-            [p.instant(q.ratio(total('kpulse_allocation_utilized_gpus:rate5m'), total('kpulse_allocation_known_gpus:rate5m')))]
-          ) + colors.good + p.range(0, 1)),
-          d.at(4, 4, p.stat('Energy used', 'Estimated from their activity on the boards, or from their share of the boards where a proxy gives no estimate.', 'kwatth', [p.instant(total('kpulse_allocation_energy:rate5m') + ' * 60 / 3.6e6')]) + colors.count + p.decimals(1)),
+          d.at(6, 3, p.stat('Energy used', 'Estimated from their activity on the boards, or from their share of the boards where a proxy gives no estimate.', 'kwatth', [p.instant(total('kpulse_allocation_energy:rate5m') + ' * 60 / 3.6e6')]) + colors.count + p.decimals(1)),
+          d.at(6, 3, p.stat('Power now', 'Drawn by the GPUs that they hold, estimated like the energy. Full load is near the limits of the boards.', 'watt', [p.instant('sum(%s)' % of('kpulse_allocation_energy:rate5m'))]) + colors.count),
+        ]),
+        d.row('What is wrong', [
+          d.at(24, 6, incidents.alerts(c, incidents.ofHolders(c, '(%s\nor\n%s)' % [held('kpulse_allocation_held_gpus:rate5m'), gone])) + {
+            description: 'Firing alerts about the selected namespaces and jobs, and about the boards and hosts that they hold, the most urgent first. Click a name to open its runbook. Shows the first %d.' % q.rows,
+          }),
         ]),
         d.row('Over time', [
           d.at(12, 9, p.stacked(
             'What their GPUs do',
-            'GPUs held, by workload class, idle at the bottom. Orange waits for data, green is busy but uses the GPU poorly.',
+            'GPUs held, by workload class, idle at the bottom. Orange waits for data, teal is busy but uses the GPU poorly.',
             'none',
             p.idleFirst(function(matcher) 'sum by (class) (%s)' % of('kpulse_allocation_class_gpus:rate5m', ', ' + matcher))
           ) + colors.byClass),
@@ -86,7 +106,16 @@ local v = import '../lib/variable.libsonnet';
             'GPUs held by namespace and job',
             'The 20 that held the most at any time: who grew, and when.',
             'none',
-            p.largest('sum by (%(by)s) (%(held)s)' % { by: byWhom, held: of('kpulse_allocation_held_gpus:rate5m') }, byWhom, labels.legend(c, '{{workload_namespace}} {{hpc_job}}'))
+            p.largest(sumBy('kpulse_allocation_held_gpus:rate5m'), byWhom, labels.legend(c, '{{workload_namespace}} {{hpc_job}}'))
+          )),
+          d.at(24, 8, p.timeseries(
+            'Power of a GPU by namespace and job',
+            'The mean of the GPUs that each holds; of the 20 that held the most at any time. If it falls and stays low while the job runs, the job hangs, or waits for data.',
+            'watt',
+            [p.query(
+              q.ofHighest(20, q.ratio(sumBy('kpulse_allocation_energy:rate5m'), sumBy('kpulse_allocation_held_gpus:rate5m')), sumBy('kpulse_allocation_held_gpus:rate5m'), byWhom),
+              labels.legend(c, '{{workload_namespace}} {{hpc_job}}')
+            )]
           )),
         ]),
         d.row('Leagues', [

@@ -13,8 +13,8 @@ local v = import '../lib/variable.libsonnet';
   local board = labels.board(c),
   // An instance is named by profile and number; a board without MIG has no such labels.
   local gpu = 'GPU {{gpu}} {{mig_profile}} {{mig_instance}}',
-  local devices(title, description, unit, name) = p.timeseries(title, description, unit, [p.query(q.device(c, name), gpu)]),
-  local boards(title, description, unit, name) = p.timeseries(title, description, unit, [p.query(q.board(c, name), 'GPU {{gpu}}')]),
+  local devices(title, description, unit, name) = p.timeseries(title, description, unit, [p.query(q.device(c, name), gpu)]) + colors.byGPU,
+  local boards(title, description, unit, name) = p.timeseries(title, description, unit, [p.query(q.board(c, name), 'GPU {{gpu}}')]) + colors.byGPU,
   // classes is the number of the class of each device: the states of its row of the timeline.
   local names = [class[0] for class in colors.classes],
   local classes = 'max by (gpu, mig_profile, mig_instance) (\n%s\n)' % std.join('\nor\n', [
@@ -25,6 +25,9 @@ local v = import '../lib/variable.libsonnet';
   local source(name) =
     'max by (%(of)s, source) (%(name)s%(only)s and on (%(of)s) last_over_time(kpulse_gpu_present%(raw)s[$__range]))'
     % { of: c.clusterLabel + ', instance', name: name, only: c.kpulseOnly, raw: q.raw(c) },
+  // machine is a reading of the machine, which the lean form leaves to the proxy's own telemetry.
+  local machine(name) = 'max by (%s) (kpulse_host_%s%s or kpulse_proxy_host_%s{%s, %s=~"$cluster", hostname=~"$hostname"})'
+                        % [labels.host(c), name, q.raw(c), name, c.telemetrySelector, c.clusterLabel],
   local state(rank, more) = '%d * (kpulse_gpu_health_condition%s == 1)' % [rank, q.raw(c, ', state="%s"' % more)],
 
   grafanaDashboards+:: {
@@ -51,7 +54,7 @@ local v = import '../lib/variable.libsonnet';
           d.at(3, 4, p.stat('Held', 'GPUs of this host that a pod or job holds.', 'none', [p.instant('sum(host:kpulse_allocation_held_gpus:rate5m%s)' % recorded)]) + colors.count + p.decimals(1)),
           d.at(4, 4, p.stat(
             'Real utilization',
-            'Of the GPUs of this host, over the last 5 minutes.',
+            'Of the GPUs of this host, over the last 5 minutes. ' + p.saturating,
             'percentunit',
             [p.instant(q.ratio('sum(host:kpulse_gpu_utilized_gpus:rate5m%s)' % recorded, 'sum(host:kpulse_gpu_known_gpus:rate5m%s)' % recorded))]
           ) + colors.good + p.range(0, 1)),
@@ -94,7 +97,7 @@ local v = import '../lib/variable.libsonnet';
                        + p.column('GPU-Util', { unit: 'percentunit', decimals: 0 })
                        + p.column('Memory used', { unit: 'percentunit', decimals: 0 })
                        + p.column('Temperature', { unit: 'celsius' })
-                       + p.column('Power', { unit: 'watt', decimals: 0 })),
+                       + p.column('Power', { unit: 'watt' })),
           d.at(12, 8, devices('Real utilization of each GPU', 'GPUs of one job should be close together; one far below the others makes them wait.', 'percentunit', 'kpulse_gpu_real_utilization_ratio') + p.range(0, 1)),
           d.at(12, 8, p.stateTimeline(
             'Class of each GPU',
@@ -105,6 +108,15 @@ local v = import '../lib/variable.libsonnet';
           d.at(8, 8, boards('Temperature of each GPU', 'If one board departs from the others, check its fan and seating.', 'celsius', 'kpulse_gpu_temperature_celsius')),
           d.at(8, 8, boards('Power of each GPU', 'Boards of one job draw similar power; one that draws less is throttled or waits.', 'watt', 'kpulse_gpu_power_watts')),
           d.at(8, 8, devices('Memory of each GPU', 'Device memory in use. If memory is full while the GPU is idle, a process was left behind.', 'bytes', 'kpulse_gpu_framebuffer_used_bytes')),
+          d.at(24, 6, p.timeseries(
+            'CPU and memory of the host',
+            'Shares in use, by all processes. If the CPUs are busy while the GPUs wait for data, jobs need more of them. Needs --series=full or a scrape of /-/metrics, and a proxy on the host.',
+            'percentunit',
+            [
+              p.query(machine('cpu_utilization_ratio'), 'CPUs'),
+              p.query('1 - %s\n/ on (%s)\n%s' % [machine('memory_available_bytes'), labels.host(c), machine('memory_total_bytes')], 'memory'),
+            ]
+          ) + p.range(0, 1) + p.lines([['CPUs', 'blue'], ['memory', 'purple']])),
           d.at(24, 7, p.stateTimeline(
             'Conditions of each GPU',
             'Raised conditions of each GPU: red makes the board crit, orange warn, yellow hot. "gone": the board is missing.',
@@ -116,7 +128,7 @@ local v = import '../lib/variable.libsonnet';
             ]
           ) + p.mappings({
             '0': { text: 'no condition', color: 'transparent' },
-            '1': { text: 'raised', color: 'yellow' },
+            '1': { text: 'raised', color: colors.hot },
             '2': { text: 'raised', color: 'orange' },
             '3': { text: 'raised', color: 'red' },
             '4': { text: 'gone', color: 'red' },
@@ -134,7 +146,7 @@ local v = import '../lib/variable.libsonnet';
                           p.rows(source('kpulse_source_up')),
                           p.rows('time() - ' + source('kpulse_source_last_read_timestamp_seconds')),
                         ]
-                      ) + p.joined + p.renamed([['instance', 'Proxy'], ['source', 'Source'], ['Value #A', 'Up'], ['Value #B', 'Age']])
+                      ) + p.joined + p.renamed([[c.clusterLabel, 'Cluster'], ['instance', 'Proxy'], ['source', 'Source'], ['Value #A', 'Up'], ['Value #B', 'Age']])
                       + p.column('Age', { unit: 's' })
                       + p.column('Up', { mappings: p.valueMappings({ '0': { text: 'down', color: 'red' }, '1': { text: 'up', color: 'green' } }), 'custom.cellOptions': { type: 'color-text' } })),
         ]),

@@ -9,11 +9,13 @@ local v = import '../lib/variable.libsonnet';
 {
   local c = $._config,
   local recorded = q.recorded(c),
-  // The ten boards that came nearest to their limit, the one in force at the end: it rarely changes.
+  // The ten boards that came nearest to their limit in the last hour of the range: a maximum over the whole range would read every
+  // board's samples twice. The limit is the one in force at the end, since it rarely changes.
   local board = labels.board(c),
+  local draw = 'device:kpulse_gpu_energy:rate5m' + recorded,
   local limit = 'max by (%s) (last_over_time(kpulse_gpu_power_limit_watts%s[1h] @ end()))' % [board, q.raw(c)],
-  local nearest = 'topk(10, max by (%s) (max_over_time(device:kpulse_gpu_energy:rate5m%s[$__range] @ end())) / on (%s) %s)' % [board, recorded, board, limit],
-  local ofLimit = '(%s)\n/ on (%s)\n(%s)' % [q.among('max by (%s) (device:kpulse_gpu_energy:rate5m%s)' % [board, recorded], nearest, board), board, q.among(limit, nearest, board)],
+  local nearest = 'topk(10, max_over_time(%s[1h] @ end()) / on (%s) %s)' % [draw, board, limit],
+  local ofLimit = '(%s)\n/ on (%s)\n(%s)' % [q.among(draw, nearest, board), board, q.among(limit, nearest, board)],
   local largest(series, by, legend) = p.largest('sum by (%s) (%s)' % [by, series], by, legend),
 
   grafanaDashboards+:: {
@@ -29,11 +31,11 @@ local v = import '../lib/variable.libsonnet';
           d.at(5, 4, p.stat('Energy used', 'By all boards in the time range.', 'kwatth', [p.instant('sum(sum_over_time(host:kpulse_gpu_energy:rate5m%s[$__range])) * 60 / 3.6e6' % recorded)]) + colors.count + p.decimals(1)),
           d.at(5, 4, p.stat(
             'Energy per utilized GPU-hour',
-            'Energy used per fully utilized GPU-hour. It falls as waste falls.',
+            'Energy used per fully utilized GPU-hour. It falls as fewer hours are unused.',
             'kwatth',
             [p.instant(q.ratio('sum(sum_over_time(host:kpulse_gpu_energy:rate5m%s[$__range])) / 1000' % recorded, 'sum(sum_over_time(host:kpulse_gpu_utilized_gpus:rate5m%s[$__range]))' % recorded))]
           ) + colors.count + p.decimals(2)),
-          d.at(4, 4, p.stat('Boards slowed by heat', 'Boards that heat is throttling now. Check fans and airflow.', 'none', [p.instant('count(max by (%s) (kpulse_gpu_clock_event_active%s) == 1) or vector(0)' % [labels.board(c), q.raw(c, ', reason=~"sw_thermal|hw_thermal"')])]) + colors.bad('yellow')),
+          d.at(4, 4, p.stat('Boards slowed by heat', 'Boards that heat is throttling now. Check fans and airflow.', 'none', [p.instant('count(max by (%s) (kpulse_gpu_clock_event_active%s) == 1) or vector(0)' % [labels.board(c), q.raw(c, ', reason=~"sw_thermal|hw_thermal"')])]) + colors.bad(colors.hot)),
           d.at(5, 4, p.stat('Boards slowed by the power brake', 'Boards with an active power brake. Check the power supplies and the rack.', 'none', [p.instant('count(%s == 1) or vector(0)' % q.board(c, 'kpulse_gpu_clock_event_active', ', reason="hw_power_brake"'))]) + colors.bad('orange')),
         ]),
         d.row('Power', [
@@ -46,7 +48,7 @@ local v = import '../lib/variable.libsonnet';
           )),
           d.at(24, 8, p.timeseries(
             'Power against the limit',
-            'The ten boards nearest to the limit in force. Reaching it under full load is normal; a limit lower than that of the others is not.',
+            'The ten boards that came nearest to the limit in force in the last hour of the range. Reaching it under full load is normal; a limit lower than that of the others is not.',
             'percentunit',
             [p.query(ofLimit, labels.legend(c, '{{hostname}} GPU {{gpu}}'))]
           )),
@@ -74,7 +76,7 @@ local v = import '../lib/variable.libsonnet';
               'clamp_max(sum by (reason) (device:kpulse_gpu_throttled:rate5m%s)\n/ on () group_left ()\n(sum(host:kpulse_gpu_class_gpus:rate5m%s) > 0), 1)' % [recorded, q.recorded(c, ', class!~"idle|unknown"')],
               '{{reason}}'
             )]
-          ) + p.range(0, 1)),
+          ) + p.range(0, 1) + colors.byReason),
           d.at(12, 9, p.table(
                         'GPU-hours of throttling by board',
                         'How long each board was throttled in the time range, by reason; the 20 longest.',

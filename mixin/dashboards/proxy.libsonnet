@@ -17,8 +17,11 @@ local v = import '../lib/variable.libsonnet';
   local ofWorst(query) = q.among(query, worst, source),
   local address = '%s, instance' % c.clusterLabel,
   local target = '%s, job, instance' % c.clusterLabel,
-  // addresses counts proxies by address, since two jobs may scrape a proxy and its telemetry.
-  local addresses(query) = 'count(count by (%s) (%s)) or vector(0)' % [address, query],
+  // addresses counts proxies by address, since two jobs may scrape a proxy and its telemetry. counted is 0 where
+  // nothing is counted, and absent where nothing is known.
+  local addresses(query) = 'count(count by (%s) (%s))' % [address, query],
+  local counted(query, known) = '%s or 0 * count(%s)' % [query, known],
+  local up = 'up{%s} and on (%s, job, instance) last_over_time(%s[1d])' % [chosen, c.clusterLabel, raw('kpulse_build_info')],
   local chosen = '%s=~"$cluster", instance=~"$instance"' % c.clusterLabel,
   // silent is since when targets that are down have not answered or, for sources that are down, their proxies
   // have not read them. It is accurate to a minute in the last hour, and to ten in the last day: a day by the
@@ -47,11 +50,11 @@ local v = import '../lib/variable.libsonnet';
       [v.datasource(c), v.cluster(c), v.instance(c)],
       [
         d.row('Now', [
-          d.at(4, 4, p.stat('Proxies down', 'Addresses that Prometheus cannot scrape: their GPUs are not monitored.', 'none', [p.instant(addresses(labels.down(c, chosen)))]) + colors.bad('red')),
-          d.at(4, 4, p.stat('Proxies up', 'Addresses that answer, in any scrape job. If fewer than hosts with GPUs, some hosts have no proxy.', 'none', [p.instant(addresses(raw('kpulse_build_info')))]) + colors.count),
-          d.at(4, 4, p.stat('Sources down', 'Exporters, host engines or drivers that a proxy cannot read; its landing page (/) shows cause and remedy.', 'none', [p.instant('count(%s == 0) or vector(0)' % bySource('kpulse_source_up'))]) + colors.bad('red')),
+          d.at(4, 4, p.stat('Proxies down', 'Addresses that Prometheus cannot scrape: their GPUs are not monitored.', 'none', [p.instant(counted(addresses(labels.down(c, chosen)), up))]) + colors.bad('red')),
+          d.at(4, 4, p.stat('Proxies up', 'Addresses that answer, in any scrape job. If fewer than hosts with GPUs, some hosts have no proxy.', 'none', [p.instant(counted(addresses(raw('kpulse_build_info')), up))]) + colors.count),
+          d.at(4, 4, p.stat('Sources down', 'Exporters, host engines or drivers that a proxy cannot read; its landing page (/) shows cause and remedy.', 'none', [p.instant(counted('count(%s == 0)' % bySource('kpulse_source_up'), raw('kpulse_source_up')))]) + colors.bad('red')),
           d.at(4, 4, p.stat('Devices read', 'GPUs and MIG instances in the last readings.', 'none', [p.instant('sum(%s)' % bySource('kpulse_source_devices'))]) + colors.count),
-          d.at(4, 4, p.stat('Fields missing', 'Inputs of scores that a source does not provide. See the table below.', 'none', [p.instant('count(max by (%s, field) (%s) == 1) or vector(0)' % [source, raw('kpulse_source_field_missing')])]) + colors.bad('yellow')),
+          d.at(4, 4, p.stat('Fields missing', 'Inputs of scores that a source does not provide. See the table below.', 'none', [p.instant(counted('count(max by (%s, field) (%s) == 1)' % [source, raw('kpulse_source_field_missing')], raw('kpulse_source_up')))]) + colors.bad(colors.hot)),
           d.at(4, 4, p.stat('Proxy versions', 'Versions that run now. If more than one outside a roll-out, update the old ones.', 'none', [p.instant('count(count by (version) (%s))' % raw('kpulse_build_info'))]) + colors.count),
         ]),
         d.row('Who is down', [
@@ -64,30 +67,31 @@ local v = import '../lib/variable.libsonnet';
                       + p.column('Silent for', { decimals: 0 })),
         ]),
         d.row('Reading', [
-          d.at(12, 9, p.table(
-                        'Sources',
-                        'How each source is read, the worst first. point: an instantaneous sample; window: an average. If values do not change for minutes, the exporter hangs.',
-                        'none',
-                        [
-                          p.rows(ofWorst('max by (%s, backend, aggregation, version) (%s)' % [source, raw('kpulse_source_info')])),
-                          p.rows(ofWorst(bySource('kpulse_source_up'))),
-                          p.rows(ofWorst('time() - ' + bySource('kpulse_source_last_read_timestamp_seconds'))),
-                          p.rows(ofWorst(bySource('kpulse_source_unchanged_seconds'))),
-                          p.rows(ofWorst(bySource('kpulse_source_unknown_families'))),
-                        ]
-                      ) + p.joined + p.sorted('Value #B', false) + p.renamed([
-                        ['instance', 'Proxy'],
-                        ['source', 'Source'],
-                        ['backend', 'Backend'],
-                        ['aggregation', 'Values are'],
-                        ['version', 'Version'],
-                        ['Value #B', 'Up'],
-                        ['Value #C', 'Age'],
-                        ['Value #D', 'Unchanged for'],
-                        ['Value #E', 'Unknown families'],
-                      ]) + p.column('Age', { unit: 's' }) + p.column('Unchanged for', { unit: 's' })
-                      + p.column('Up', { mappings: p.valueMappings({ '0': { text: 'down', color: 'red' }, '1': { text: 'up', color: 'green' } }), 'custom.cellOptions': { type: 'color-text' } })),
-          d.at(12, 9, p.timeseries(
+          d.at(24, 10, p.table(
+                         'Sources',
+                         'How each source is read, the worst first. point: an instantaneous sample; window: an average. If values do not change for minutes, the exporter hangs.',
+                         'none',
+                         [
+                           p.rows(ofWorst('max by (%s, backend, aggregation, version) (%s)' % [source, raw('kpulse_source_info')])),
+                           p.rows(ofWorst(bySource('kpulse_source_up'))),
+                           p.rows(ofWorst('time() - ' + bySource('kpulse_source_last_read_timestamp_seconds'))),
+                           p.rows(ofWorst(bySource('kpulse_source_unchanged_seconds'))),
+                           p.rows(ofWorst(bySource('kpulse_source_unknown_families'))),
+                         ]
+                       ) + p.joined + p.sorted('Value #B', false) + p.renamed([
+                         [c.clusterLabel, 'Cluster'],
+                         ['instance', 'Proxy'],
+                         ['source', 'Source'],
+                         ['backend', 'Backend'],
+                         ['aggregation', 'Values are'],
+                         ['version', 'Version'],
+                         ['Value #B', 'Up'],
+                         ['Value #C', 'Age'],
+                         ['Value #D', 'Unchanged for'],
+                         ['Value #E', 'Unknown families'],
+                       ]) + p.column('Age', { unit: 's' }) + p.column('Unchanged for', { unit: 's' })
+                       + p.column('Up', { mappings: p.valueMappings({ '0': { text: 'down', color: 'red' }, '1': { text: 'up', color: 'green' } }), 'custom.cellOptions': { type: 'color-text' } })),
+          d.at(12, 8, p.timeseries(
             'Read duration',
             'The ten slowest. Above half the scrape interval, scrapes are close to failing: read fewer counters, or enable persistence mode.',
             's',
@@ -98,8 +102,8 @@ local v = import '../lib/variable.libsonnet';
             'Inputs of scores that a source does not provide. Add the counter to the exporter, or free the profiling counters.',
             'none',
             [p.rows(q.most('max by (%s, field) (%s) == 1' % [source, raw('kpulse_source_field_missing')]))]
-          ) + p.renamed([['instance', 'Proxy'], ['source', 'Source'], ['field', 'Field']])),
-          d.at(12, 8, p.timeseries(
+          ) + p.renamed([[c.clusterLabel, 'Cluster'], ['instance', 'Proxy'], ['source', 'Source'], ['field', 'Field']])),
+          d.at(24, 7, p.timeseries(
             'Lines and values left out per hour',
             'Malformed lines and impossible values in the preceding hour. If they keep coming, the exporter may be of an unknown version.',
             'suffix:/h',
@@ -123,7 +127,7 @@ local v = import '../lib/variable.libsonnet';
         d.row('Proxy resource usage', [
           d.at(6, 8, p.timeseries('CPU of the proxies', 'The ten busiest. Needs a scrape of /-/metrics, as mixin/README.md shows.', 'percentunit', [p.query(q.highest(10, 'max by (%s) (rate(%s[$__rate_interval]))' % [address, own('process_cpu_seconds_total')], address), labels.legend(c, '{{instance}}'))])),
           d.at(6, 8, p.timeseries('Memory of the proxies', 'The ten largest. Unbounded growth is a bug: take a profile with --web.enable-pprof and report it.', 'bytes', [p.query(q.highest(10, 'max by (%s) (%s)' % [address, own('process_resident_memory_bytes')], address), labels.legend(c, '{{instance}}'))])),
-          d.at(6, 8, p.timeseries('Response time', '99 % of scrapes were answered faster.', 's', [p.query('histogram_quantile(0.99, sum by (le) (rate(%s[$__rate_interval])))' % own('kpulse_proxy_http_request_duration_seconds_bucket'), 'p99')])),
+          d.at(6, 8, p.timeseries('Response time', '99 % of scrapes were answered faster.', 's', [p.query('histogram_quantile(0.99, sum by (le) (rate(%s[$__rate_interval])))' % own('kpulse_proxy_http_request_duration_seconds_bucket', ', path="/metrics"'), 'p99')])),
           d.at(6, 8, p.timeseries('Responses by status', 'Per second. 502 and 504: the source failed; 503: more concurrent scrapes than --web.max-requests allows.', 'reqps', [p.query('sum by (code) (rate(%s[$__rate_interval]))' % own('kpulse_proxy_http_requests_total'), '{{code}}')])),
         ]),
       ]

@@ -65,6 +65,8 @@ var furtherCounters = []family{
 	{"DCGM_FI_DEV_PCIE_LINK_WIDTH", "gauge", func(_ *host, r *row) float64 { return r.width }},
 	{"DCGM_FI_DEV_PCIE_MAX_LINK_GEN", "gauge", func(h *host, _ *row) float64 { return float64(h.model.generation) }},
 	{"DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH", "gauge", func(*host, *row) float64 { return 16 }},
+	{"DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY", "gauge", func(_ *host, r *row) float64 { return r.fabric }},
+	{"DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION", "gauge", func(_ *host, r *row) float64 { return r.recovery }},
 	{"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", "counter", func(_ *host, r *row) float64 { return whole(r.board.correctable) }},
 	{"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "counter", func(_ *host, r *row) float64 { return r.uncorrectable }},
 	{"DCGM_FI_DEV_ROW_REMAP_PENDING", "gauge", func(_ *host, r *row) float64 { return r.remaps }},
@@ -147,7 +149,7 @@ func (h *host) page(dst []byte, at time.Duration) []byte {
 func (h *host) rows(at, passed time.Duration) (rows []row) {
 	for i := range h.boards {
 		b := &h.boards[i]
-		s := state{work: b.work, parts: b.parts, links: linksPerGPU, width: 16}
+		s := state{work: b.work, parts: b.parts, links: linksPerGPU, width: 16, fabric: 1}
 		for _, t := range b.trouble {
 			if at >= t.from && (t.to == 0 || at < t.to) {
 				t.change(&s)

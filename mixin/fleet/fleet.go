@@ -120,6 +120,7 @@ type state struct {
 	xid, links, uncorrectable, remaps float64
 	replays, correctable, linkErrors  float64 // per second
 	width                             float64 // of PCIe
+	fabric, recovery                  float64 // health of the fabric; what the driver asks for
 }
 
 // newFleet returns a number of hosts, half of them in each cluster, alternately of Slurm and

@@ -60,7 +60,7 @@ func incidents(fleet []*host, length time.Duration) []Incident {
 	// The driver reports the XID, and two scrapes later the board is off the bus.
 	add("XID 79", "KpulseGPUMissing", west, 0, 3, 25*time.Minute, 0, func(s *state) { s.xid = 79 })
 	add("", "", west, 0, 3, 24*time.Minute, 0, func(s *state) { s.gone = true })
-	add("NVLink down", "KpulseGPUResetNeeded", west, 2, 2, 24*time.Minute, 0, func(s *state) { s.links, s.linkErrors = linksPerGPU-2, .5 })
+	add("NVLink down", "KpulseGPUResetNeeded", west, 2, 2, 24*time.Minute, 0, func(s *state) { s.links, s.linkErrors, s.fabric, s.recovery = linksPerGPU-2, .5, 3, 1 })
 	add("straggler", "KpulseGPUStragglerInJob", east, 6, 5, 55*time.Minute, 0, func(s *state) { s.work = launching })
 	add("hot", "KpulseGPUThermalThrottling", west, 3, 1, 40*time.Minute, 0, func(s *state) { s.hot = true })
 	// The board was reset a quarter of an hour ago, and is healthy.

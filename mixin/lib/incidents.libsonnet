@@ -96,17 +96,32 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     + p.column('XID', { mappings: words(function(x) {}), 'custom.cellOptions': { type: 'color-text' } })
     + p.noValue('no board is gone'),
 
-  // alerts is a table of firing alerts. For one host, alerts about a proxy are selected by its address, and
-  // those about a job by its members.
-  alerts(c)::
+  // ofHosts returns matchers of the alerts of a page of hosts, each with what the alerts must match too. For one host,
+  // alerts about a proxy are selected by its address, and those about a job by its members.
+  ofHosts(c)::
     local job = '%s, workload_namespace, workload_kind, workload_name, hpc_job' % c.clusterLabel;
+    [
+      ['hostname=~"$hostname"', ''],
+      ['hostname="", instance=~"($hostname)([.:].*)?"', ''],
+      ['hostname="", instance=""', ' and on (%s) gang:kpulse_allocation_member:info%s' % [job, q.recorded(c)]],
+    ],
+  // ofHolders returns the same for a page of holders: alerts about them, their boards and hosts. `held` is a query of
+  // their devices, with the labels of the holders.
+  ofHolders(c, held):: [
+    [where[0], ' and on (%s, %s) %s' % [c.clusterLabel, where[1], held]]
+    for where in [
+      ['hpc_job!=""', 'hpc_job'],
+      ['hpc_job="", workload_namespace!=""', 'workload_namespace'],
+      ['hpc_job="", workload_namespace="", uuid!=""', 'hostname, uuid'],
+      ['hpc_job="", workload_namespace="", uuid="", hostname!=""', 'hostname'],
+    ]
+  ],
+
+  // alerts is a table of firing alerts.
+  alerts(c, places=self.ofHosts(c))::
     local chosen(series, more) = std.join('\n  or\n  ', [
       '%s{alertname=~"Kpulse.*", %s=~"$cluster", %s%s}%s' % [series, c.clusterLabel, where[0], more, where[1]]
-      for where in [
-        ['hostname=~"$hostname"', ''],
-        ['hostname="", instance=~"($hostname)([.:].*)?"', ''],
-        ['hostname="", instance=""', ' and on (%s) gang:kpulse_allocation_member:info%s' % [job, q.recorded(c)]],
-      ]
+      for where in places
     ]);
     local by = '%s, alertname, severity, hostname, instance, gpu, uuid, workload_namespace, workload_name, hpc_job' % c.clusterLabel;
     local firing(more='') = chosen('ALERTS', ', alertstate="firing"' + more);

@@ -1,4 +1,5 @@
 // Queries that several dashboards share; each is a function of _config.
+local colors = import 'colors.libsonnet';
 local labels = import 'labels.libsonnet';
 
 local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__interval] @ end()))' % [pick, n, over, series];
@@ -18,12 +19,15 @@ local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__int
   // held is GPUs held: from recorded series of a level, which is far less to read, or from each device if
   // values of a label are chosen that the level lacks. `over` is applied to either.
   held(c, level, what, label, variable, more='', over='%s')::
-    local of(level, what, matchers) = over % ('%s:kpulse_allocation_%s_gpus:rate5m%s' % [level, what, self.cluster(c, matchers + more)]);
+    '(%s\nor\n%s)' % [
+      self.ofLevel(c, level, what, ', %s=~"$%s"' % [label, variable] + more, over),
+      self.ofLevel(c, 'allocation', what, self.some(label, variable) + more, over),
+    ],
+  // ofLevel is the same from recorded series of one level.
+  ofLevel(c, level, what, matchers, over='%s')::
+    local of(what, more='') = over % ('%s:kpulse_allocation_%s_gpus:rate5m%s' % [level, what, self.cluster(c, matchers + more)]);
     // A holder that is never idle has no series of that class.
-    local by(level, matchers) =
-      if what == 'idle' && level != 'host' then self.or0(of(level, 'class', matchers + ', class="idle"'), of(level, 'held', matchers))
-      else of(level, what, matchers);
-    '(%s\nor\n%s)' % [by(level, ', %s=~"$%s"' % [label, variable]), by('allocation', self.some(label, variable))],
+    if what == 'idle' && level != 'host' then self.or0(of('class', ', class="idle"'), of('held')) else of(what),
   // ofHolders is the devices of a query that takes matchers: all of them, or those that the chosen namespaces
   // hold in part or whole.
   ofHolders(c, devices)::
@@ -58,7 +62,9 @@ local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__int
   or0(query, other):: '%s\nor\n0 * %s' % [query, other],
   // highest returns, for the whole range, the n lines of a chart that have the highest value at any step. topk
   // alone selects at each step, and so draws dots, of many more than n lines. `by` is the labels of a line.
-  highest(n, series, by):: '(%s)\nand on (%s)\n%s' % [series, by, extreme('topk', 'max', n, series)],
+  highest(n, series, by):: self.ofHighest(n, series, series, by),
+  // ofHighest is another query for the same n.
+  ofHighest(n, query, series, by):: '(%s)\nand on (%s)\n%s' % [query, by, extreme('topk', 'max', n, series)],
   lowest(n, series, by):: '(%s)\nand on (%s)\n%s' % [series, by, extreme('bottomk', 'min', n, series)],
   // rest is the sum of the lines that highest leaves out.
   rest(n, series, by):: 'sum(\n(%s)\nunless on (%s)\n%s\n)' % [series, by, extreme('topk', 'max', n, series)],
@@ -122,7 +128,7 @@ local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__int
   severities:: {
     '0': { text: 'OK', color: 'green' },
     '0.5': { text: 'unknown', color: 'text' },
-    '1': { text: 'HOT', color: 'yellow' },
+    '1': { text: 'HOT', color: colors.hot },
     '2': { text: 'WARN', color: 'orange' },
     '3': { text: 'CRIT', color: 'red' },
     '4': { text: 'GONE', color: 'red' },

@@ -104,5 +104,8 @@ func (g *GPU) Holder() string {
 		return ""
 	}
 	a := &g.Allocations[0]
-	return cmp.Or(a.Pod, a.Job, a.Name, a.Container, a.Namespace)
+	if a.Pod == "" && a.Job != "" {
+		return strings.TrimSpace("job " + a.Job + "  " + a.Owner())
+	}
+	return cmp.Or(a.Pod, a.Name, a.Container, a.Namespace)
 }

@@ -76,8 +76,9 @@ var handlers = map[string]handler{
 	"allocation_info": func(r *reader, s *sample) {
 		g, nan := r.gpu(s), math.NaN()
 		g.Allocations = append(g.Allocations, Allocation{
-			Allocation: canonical.Allocation{Workload: workload(s), Kind: s.label("workload_kind"), Name: s.label("workload_name")},
-			Seconds:    nan, UtilizedSeconds: nan, KnownSeconds: nan,
+			Allocation: canonical.Allocation{Workload: workload(s), Kind: s.label("workload_kind"), Name: s.label("workload_name"),
+				User: s.label("hpc_user"), Account: s.label("hpc_account"), Partition: s.label("hpc_partition")},
+			Seconds: nan, UtilizedSeconds: nan, KnownSeconds: nan,
 		})
 	},
 	"allocation_seconds_total":                        number(func(r *reader, s *sample) *float64 { return &r.allocation(s).Seconds }),

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -171,8 +172,9 @@ func (f *Fetcher) try(ctx context.Context) (*Node, error) {
 
 // remedies are what to do about a status.
 var remedies = map[int]string{
-	http.StatusUnauthorized: "; give the credentials in --tui.http-config",
-	http.StatusForbidden:    "; give the credentials in --tui.http-config",
+	http.StatusBadRequest:   "; does the server want https://?",
+	http.StatusUnauthorized: "; check the user and password, or the token, in the file of --tui.http-config",
+	http.StatusForbidden:    "; check the user and password, or the token, in the file of --tui.http-config",
 	http.StatusNotFound:     "; give the whole address, such as http://NODE:9401/metrics",
 }
 
@@ -234,6 +236,9 @@ func unreachable(err error, patience time.Duration) error {
 			return fmt.Errorf("no answer within %s; is the node overloaded, or a firewall between?", patience)
 		}
 		err = wrapped.Err
+	}
+	if unknown, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return fmt.Errorf("%w; name its CA (tls_config: {ca_file: …}) in the file of --tui.http-config, and a host name that the certificate has", unknown.Err)
 	}
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -77,12 +78,17 @@ func TestFollowKeepsToThePeriodAndRecovers(t *testing.T) {
 }
 
 func TestFetchErrors(t *testing.T) {
+	server := httptest.NewTLSServer(answer(200, healthyBody))
+	defer server.Close()
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	for _, test := range []struct {
 		name, want string
 		target     Target
 	}{
 		{"not a proxy", "no series of kpulse-proxy", Target{URL: InProcess, Client: scripted(answer(200, "DCGM_FI_DEV_GPU_TEMP 1\n"))}},
 		{"page", "HTTP 404 Not Found; give the whole address", Target{URL: "http://n/metrics", Client: scripted(answer(404, "<html>nothing</html>"))}},
+		{"unknown CA", "unknown authority; name its CA", Target{URL: server.URL}},
+		{"no TLS", "does the server want https://?", Target{URL: strings.Replace(server.URL, "https", "http", 1)}},
 		{"credentials", "--tui.http-config", Target{URL: "http://n/metrics", Client: scripted(answer(401, "no"))}},
 		{"control characters", "HTTP 500 Internal Server Error: a [31mb", Target{URL: "http://n/metrics", Client: scripted(answer(500, "a\x1b[31mb\r\n"))}},
 		{"our own pipeline", "source s: is away; start it", Target{URL: InProcess, Client: scripted(answer(502, "source s: is away; start it\nx"))}},

@@ -155,19 +155,19 @@ func (g *GPU) Label() string {
 	return "GPU " + g.GPU
 }
 
-// ID returns the short name of g: 3, or 3.9 for an instance.
+// ID returns the short name of g: 3, or 3:9 for an instance.
 func (g *GPU) ID() string {
 	if g.IsInstance() {
-		return g.GPU + "." + g.Instance
+		return g.GPU + ":" + g.Instance
 	}
 	return g.GPU
 }
 
-// Matches reports whether a typed word names g: by its ID (or, as in CSV, index:instance), by
+// Matches reports whether a typed word names g: by its ID (or, as it once was, index.instance), by
 // HOST/ID, or by the first 4 or more characters of a board's UUID.
 func (g *GPU) Matches(word string) bool {
 	const enough = 4
-	id := strings.Replace(strings.TrimPrefix(word, g.Hostname+"/"), ":", ".", 1)
+	id := strings.Replace(strings.TrimPrefix(word, g.Hostname+"/"), ".", ":", 1)
 	return id == g.ID() ||
 		!g.IsInstance() && len(word) >= enough && strings.HasPrefix(strings.ToLower(g.UUID), strings.ToLower(word))
 }

@@ -176,7 +176,7 @@ kpulse_gpu_real_utilization_known_seconds_total{hostname="n",gpu="9",uuid="u9"} 
 kpulse_gpu_workload_class_seconds_total{hostname="n",gpu="9",uuid="u9",class="idle",bottleneck="idle"} 5
 kpulse_gpu_allocations{hostname="n",gpu="9",uuid="u9"} 3
 kpulse_allocation_info{hostname="n",gpu="9",uuid="u9",workload_namespace="a",workload_pod="p\"q\\r",workload_container="c",workload_kind="Job",workload_name="j",hpc_job=""} 1
-kpulse_allocation_info{hostname="n",gpu="9",uuid="u9",workload_namespace="",workload_pod="",workload_container="",workload_kind="",workload_name="",hpc_job="4711"} 1
+kpulse_allocation_info{hostname="n",gpu="9",uuid="u9",workload_namespace="",workload_pod="",workload_container="",workload_kind="",workload_name="",hpc_job="4711",hpc_user="ada",hpc_account="physics",hpc_partition="gpu"} 1
 kpulse_allocation_seconds_total{hostname="n",gpu="9",uuid="u9",workload_namespace="",workload_pod="",workload_container="",workload_kind="",workload_name="",hpc_job="4711"} 60
 kpulse_allocation_seconds_total{hostname="n",gpu="9",uuid="u9",workload_namespace="",workload_pod="",workload_container="",workload_kind="",workload_name="",hpc_job="ended"} 99
 kpulse_host_cpus{hostname="n"} 64
@@ -204,8 +204,11 @@ func TestParseDevice(t *testing.T) {
 	if g.Holders != 3 || len(g.Allocations) != 2 || g.Allocations[0].Pod != `p"q\r` || g.Allocations[0].Kind != "Job" || !math.IsNaN(g.Allocations[0].Seconds) {
 		t.Fatalf("allocations %+v", g.Allocations)
 	}
-	if a := g.Allocations[1]; a.Job != "4711" || a.Seconds != 60 {
+	if a := g.Allocations[1]; a.Job != "4711" || a.Seconds != 60 || a.Owner() != "ada · physics" {
 		t.Errorf("job %+v", a)
+	}
+	if g.Allocations = g.Allocations[1:]; g.Holder() != "job 4711  ada · physics" {
+		t.Errorf("held by %q", g.Holder())
 	}
 	if n.Host.CPUs != 64 || !math.IsNaN(n.Host.MemoryTotal) || n.Version != "1.2.3" || n.Name != "n" {
 		t.Errorf("host %+v, version %q, name %q", n.Host, n.Version, n.Name)

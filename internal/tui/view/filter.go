@@ -59,6 +59,8 @@ var texts = map[string]func(*client.GPU) []string{
 	"pod":       perAllocation(func(a *client.Allocation) []string { return []string{a.Pod} }),
 	"namespace": perAllocation(func(a *client.Allocation) []string { return []string{a.Namespace} }),
 	"job":       perAllocation(func(a *client.Allocation) []string { return []string{a.Job, a.Name} }),
+	"user":      perAllocation(func(a *client.Allocation) []string { return []string{a.User} }),
+	"account":   perAllocation(func(a *client.Allocation) []string { return []string{a.Account} }),
 }
 
 func perAllocation(of func(*client.Allocation) []string) func(*client.GPU) []string {
@@ -112,9 +114,9 @@ func refused(format string, values ...any) error {
 type filterParser struct{ rest string }
 
 // ParseFilter parses terms that are joined by & or "and", and by | or "or", which binds less,
-// with parentheses. A term is `temp>85`, with the number in percent, GB, W, °C or the unit of the screen;
-// `pod~train`; or a part of any word of the device. A missing reading matches no term, and a missing
-// term selects all.
+// with parentheses; ! or "not" before a term or a parenthesis selects the others. A term is
+// `temp>85`, with the number in percent, GB, W, °C or the unit of the screen; `pod~train`; or a
+// part of any word of the device. A missing reading matches no term, and a missing term selects all.
 func ParseFilter(expr string) (Filter, error) {
 	expr = strings.ToLower(expr)
 	for word, sign := range map[string]string{" and ": " & ", " or ": " | "} {
@@ -153,9 +155,20 @@ func (p *filterParser) joined(sign string, operand func() (Filter, error)) (Filt
 	}, nil
 }
 
-// operand parses a term, or an expression in parentheses.
+// operand parses a term, or an expression in parentheses, either of which ! or "not" may precede.
 func (p *filterParser) operand() (Filter, error) {
-	inner, opened := strings.CutPrefix(strings.TrimSpace(p.rest), "(")
+	p.rest = strings.TrimSpace(p.rest)
+	for _, sign := range []string{"!", "not ", "not("} {
+		if rest, ok := strings.CutPrefix(p.rest, sign); ok {
+			p.rest = strings.Repeat("(", strings.Count(sign, "(")) + rest
+			f, err := p.operand()
+			if err != nil || f == nil {
+				return f, err
+			}
+			return func(g *client.GPU) bool { return !f(g) }, nil
+		}
+	}
+	inner, opened := strings.CutPrefix(p.rest, "(")
 	if !opened {
 		end := strings.IndexAny(p.rest+"&", "&|()")
 		term := strings.TrimSpace(p.rest[:end])

@@ -26,6 +26,8 @@ func TestFilter(t *testing.T) {
 	hot.Values[canonical.PCIeReceive], hot.Values[canonical.PCIeTransmit] = 2e9, 1e9
 	idle.Values[canonical.Temperature], idle.RealUtilization, idle.Class, idle.Health = 40, 0, canonical.Idle, canonical.HealthOK
 	idle.Allocations = []client.Allocation{allocated(canonical.Workload{Pod: "Train-7", Namespace: "ml"}), allocated(canonical.Workload{Job: "4711"})}
+	idle.Allocations[1].User, idle.Allocations[1].Account = "ada", "physics"
+	hot.Values[canonical.XIDLast] = 79
 	all := []*client.GPU{hot, idle, blank}
 	for _, test := range []struct{ expr, want string }{
 		{"", "0 1 12"},
@@ -43,6 +45,15 @@ func TestFilter(t *testing.T) {
 		{"pod~train", "1"},
 		{"pod=train", ""},
 		{"job=4711", "1"},
+		{"user=ada", "1"},
+		{"xid=79", "0"},
+		{"!train", "0 12"},
+		{"not real=0", "0 12"},
+		{"not (gpu=0 or train)", "12"},
+		{"!gpu=0 & !!gpu=1", "1"},
+		{"notebook", ""},
+		{"user=ad", ""},
+		{"account~phys", "1"},
 		{"health=hot", "0"},
 		{"health!=ok", "0 12"},
 		{"pod!=train-8", "1"}, // a device without allocation does not match
@@ -93,7 +104,7 @@ func TestFilter(t *testing.T) {
 			t.Errorf("%q: %v, want %q", expr, err, want)
 		}
 	}
-	for _, expr := range []string{"temp>", "temp>hot", "temp=nan", "tmep>80", "pod>3", "temp~8", "!x", ">5"} {
+	for _, expr := range []string{"temp>", "temp>hot", "temp=nan", "tmep>80", "pod>3", "temp~8", "!temp>", ">5"} {
 		if _, err := ParseFilter(expr); err == nil || !strings.ContainsAny(err.Error(), ">") {
 			t.Errorf("%q: %v; want an error with an example", expr, err)
 		}

@@ -98,7 +98,7 @@ func workloadOf(g *client.GPU) (pairs []string) {
 	if n := max(int(g.Holders), len(g.Allocations)); n > 1 {
 		pairs = append(pairs, "allocations", count(float64(n)))
 	}
-	return append(pairs, "pod", a.Pod, "in", a.Namespace, "container", a.Container, "of "+a.Kind, a.Name, "job", a.Job)
+	return append(pairs, "pod", a.Pod, "in", a.Namespace, "container", a.Container, "of "+a.Kind, a.Name, "job", a.Job, "by", a.Owner())
 }
 
 // drawPairs writes labels, each with the text after it, side by side, and returns the rows that it took. It

@@ -37,11 +37,11 @@ var everywhere = []helpSection{
 	{"Filters", []HelpEntry{
 		{"temp>85", "compare a reading by > >= < <= = != with a number in %, °C, W, GB, or as on the screen; i lists the readings"},
 		{"mem>60GB", "memory, or power by its limit, as an amount and not as a share"},
-		{"pod~train", "part of node, model, uuid, class, health, pod, namespace or job; = matches the whole word"},
+		{"pod~train", "part of node, model, uuid, class, health, pod, namespace, job, user or account; = matches the whole word"},
 		{"health!=ok", "any other word"},
 		{"h100", "part of any of these"},
 		{"real<5 & mem>50", "both; and is the same"},
-		{"(a or b) & c", "either one, with parentheses"},
+		{"(a or b) & !c", "either one, with parentheses, and not c"},
 		{"Tab", "completes a name"},
 	}},
 	{"Signs", []HelpEntry{

@@ -55,6 +55,7 @@ func allocationColumns(s *State) []column[holding] {
 		classColumn,
 		text("NAMESPACE", 14, func(_ *State, h holding) piece { return piece{h.Namespace, styleLabel} }),
 		text("JOB", 12, func(_ *State, h holding) piece { return piece{cmp.Or(h.Job, h.Name), stylePlain} }),
+		text("BY", 20, func(_ *State, h holding) piece { return piece{h.Owner(), stylePlain} }),
 		text("CONTAINER", 12, func(_ *State, h holding) piece { return piece{h.Container, styleLabel} }),
 		rest("POD", func(_ *State, h holding) piece { return piece{h.Pod, stylePlain} }),
 	}

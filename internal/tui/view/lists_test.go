@@ -98,7 +98,10 @@ func TestJobsHaveNoEmptyColumns(t *testing.T) {
 		want, not string
 	}{
 		{func(*client.Allocation, *client.GPU) {}, "UTIL*  MEM*  POWER*  MEAN  TIME  CLASS*  NAMESPACE  JOB  CONTAINER  POD", "none"},
-		{func(a *client.Allocation, _ *client.GPU) { a.Workload = canonical.Workload{Job: "4711"} }, "JOB", "NAMESPACE CONTAINER POD"},
+		{func(a *client.Allocation, _ *client.GPU) { a.Workload = canonical.Workload{Job: "4711"} }, "JOB", "NAMESPACE CONTAINER POD BY"},
+		{func(a *client.Allocation, _ *client.GPU) {
+			a.Workload, a.User, a.Account = canonical.Workload{Job: "4711"}, "ada", "physics"
+		}, "JOB BY", "NAMESPACE CONTAINER POD"},
 		{func(_ *client.Allocation, g *client.GPU) {
 			g.Values[canonical.NVMLUtilization], g.Values[canonical.Power] = math.NaN(), math.NaN()
 		}, "MEM*", "UTIL* POWER*"},

@@ -23,9 +23,14 @@ import (
 // renderer renders panels with the code in Grafana's npm packages: see grafana/render.cjs.
 type renderer struct{ dir string }
 
-// newRenderer installs the packages. CI sets KPULSE_REQUIRE_NODE: there a missing Node.js is a
-// failure.
 func newRenderer(t *testing.T) renderer {
+	t.Helper()
+	return renderer{installed(t, ".")}
+}
+
+// installed installs the packages of a folder of grafana/, and returns a copy of it with them. CI sets KPULSE_REQUIRE_NODE:
+// there a missing Node.js is a failure.
+func installed(t *testing.T, folder string) string {
 	t.Helper()
 	for _, name := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(name); err != nil {
@@ -40,11 +45,11 @@ func newRenderer(t *testing.T) renderer {
 		t.Fatal(err)
 	}
 	install := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-	install.Dir = dir
+	install.Dir = filepath.Join(dir, folder)
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("npm ci: %v\n%s", err, out)
 	}
-	return renderer{dir}
+	return install.Dir
 }
 
 // rendering is a panel with the results of its queries.

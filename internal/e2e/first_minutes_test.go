@@ -57,7 +57,7 @@ func TestCheckConfigOpensWhatItNames(t *testing.T) {
 func TestWordsThatAreNoCommand(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{
-		"chek":                                   "put a command (check, explain or doctor) before its flags",
+		"chek":                                   "put a command (check, explain, report or doctor) before its flags",
 		"http://user:hunter22@node:9400/metrics": "an argument belongs to no flag",
 	} {
 		var out bytes.Buffer

@@ -49,6 +49,17 @@ const ActionIfGone = ActionRebootNode
 // Actions is indexed by Action.
 var Actions = [NumActions]string{"none", "restart_application", "check_hardware", "reset_gpu", "restart_vm", "reboot_node", "replace"}
 
+// ActionAdvice says what to do for each Action.
+var ActionAdvice = [NumActions]string{
+	ActionNone:               "Nothing needs to be done.",
+	ActionRestartApplication: "Restart the program that ran on the GPU: the GPU itself works.",
+	ActionCheckHardware:      "The GPU works. Plan an inspection: cables, seating, cooling and power, and the counters that rose.",
+	ActionResetGPU:           "Drain the GPU of jobs, and reset it: nvidia-smi --gpu-reset -i INDEX. Boards that NVLink connects are reset together.",
+	ActionRestartVM:          "Restart the virtual machine.",
+	ActionRebootNode:         "Drain the node and reboot it: nothing less brings the GPU back.",
+	ActionReplace:            "Drain the node, and have the board replaced.",
+}
+
 // String returns the action's name.
 func (a Action) String() string { return Actions[a] }
 

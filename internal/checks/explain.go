@@ -14,11 +14,74 @@ import (
 )
 
 const explainUsage = `usage: kpulse-proxy explain xid [--config.file=FILE] CODE…
+       kpulse-proxy explain class|condition|action [NAME…]
 
-Explains XIDs, the error codes of NVIDIA's driver: what they mean, how severe they are
-for health, and what to do. deploy/xids.md has the whole table. Exits with 1 if a code
-is neither there nor in the config file.
+Explains what kpulse-proxy says of a GPU, and what to do: XIDs, the error codes of
+NVIDIA's driver (deploy/xids.md has the whole table), workload classes, conditions of
+health (deploy/health.md), and recommended actions; without a NAME all of a kind. Exits
+with 1 if a code is neither in the table nor in the config file.
 `
+
+// explained is a word of ours, with lines of a title and a text.
+type explained struct {
+	name  string
+	lines [][2]string
+}
+
+// vocabularies are the kinds of words, besides XIDs.
+var vocabularies = map[string]func() []explained{
+	"class": func() (all []explained) {
+		for _, c := range canonical.Classes {
+			all = append(all, explained{c.Name, [][2]string{{"is", c.Title + ", bottleneck " + c.Bottleneck}, {"means", c.Advice}}})
+		}
+		return all
+	},
+	"condition": func() (all []explained) {
+		for _, c := range canonical.Conditions {
+			e := explained{c.Name, [][2]string{{"is", c.Title}, {"raised", c.When}, {"means", c.Remedy}}}
+			if c.Action != canonical.ActionNone {
+				e.lines = append(e.lines, [2]string{"to do", c.Action.String() + ": " + canonical.ActionAdvice[c.Action]})
+			}
+			all = append(all, e)
+		}
+		return all
+	},
+	"action": func() (all []explained) {
+		for a, advice := range canonical.ActionAdvice {
+			all = append(all, explained{canonical.Actions[a], [][2]string{{"to do", advice}}})
+		}
+		return all
+	},
+}
+
+// explainWords writes the words of a kind with these names, all without any.
+func explainWords(out io.Writer, kind string, names []string) error {
+	all := vocabularies[kind]()
+	var known []string
+	for _, e := range all {
+		known = append(known, e.name)
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("explain: %q is no %s; the known ones are %s", name, kind, strings.Join(known, ", "))
+		}
+	}
+	first := true
+	for _, e := range all {
+		if len(names) > 0 && !slices.Contains(names, e.name) {
+			continue
+		}
+		if !first {
+			fmt.Fprintln(out)
+		}
+		first = false
+		fmt.Fprintln(out, e.name)
+		for _, line := range e.lines {
+			fmt.Fprintf(out, "%-9s %s\n", line[0], line[1])
+		}
+	}
+	return nil
+}
 
 // severityMeans is the meaning of each severity for health.
 var severityMeans = [canonical.NumSeverities]string{
@@ -29,7 +92,7 @@ var severityMeans = [canonical.NumSeverities]string{
 	canonical.SeverityFatal:       "the board is unusable until someone acts (xid_fatal)",
 }
 
-// Explain is the mode `explain xid CODE…`. It returns the exit code.
+// Explain is the mode `explain`. It returns the exit code.
 func Explain(args []string, stdout, stderr io.Writer) int {
 	if AsksForHelp(args) {
 		fmt.Fprint(stdout, explainUsage)
@@ -45,9 +108,13 @@ func Explain(args []string, stdout, stderr io.Writer) int {
 		return settings.ExitDone
 	case err != nil:
 	case len(words) == 0:
-		err = errors.New("explain: say what, such as: kpulse-proxy explain xid 79")
+		err = errors.New("explain: say what: xid, class, condition or action, such as: kpulse-proxy explain xid 79")
+	case vocabularies[words[0]] != nil:
+		if err = explainWords(stdout, words[0], words[1:]); err == nil {
+			return settings.ExitDone
+		}
 	case words[0] != "xid":
-		err = fmt.Errorf("explain: %q cannot be explained; write: kpulse-proxy explain xid 79", words[0])
+		err = fmt.Errorf("explain: %q is not a kind of word; the kinds are xid, class, condition and action, such as: kpulse-proxy explain xid 79", words[0])
 	default:
 		codes, err = xidsOf(words[1:])
 	}

@@ -35,7 +35,7 @@ DCGM_FI_PROF_GR_ENGINE_ACTIVE{gpu="1",UUID="GPU-2",GPU_I_ID="3",GPU_I_PROFILE="1
 		`1</td>
 <td class="figure" data-is="Real">–</td><td class="figure" data-is="GPU-Util">–</td><td></td><td data-is="Class">in MIG</td>`, // known from its instance alone
 		`1:3 1g.10gb</td>
-<td class="figure" data-is="Real">–</td><td class="figure" data-is="GPU-Util">–</td><td></td><td data-is="Class">unknown</td>`,
+<td class="figure" data-is="Real">–</td><td class="figure" data-is="GPU-Util">–</td><td></td><td data-is="Class"><span title="An input that decides the class was not read`,
 		`<p class="counts"><span class="crit">1 GPU crit</span> <span class="unknown">1 GPU unknown</span> </p>`, `http-equiv="refresh"`,
 		"<title>1 GPU crit · 1 GPU unknown · kpulse-proxy</title>", `<path d="M39`, "ml/&lt;script&gt;", "<pre>DCGM_FI_PROF_SM_ACTIVE,gauge,",
 	}

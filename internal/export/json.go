@@ -125,6 +125,7 @@ func deviceView(v *View, i int) map[string]any {
 		}
 		m["gpu_workload_class"] = canonical.Classes[verdict.Class].Name
 		m["bottleneck"] = canonical.Classes[verdict.Class].Bottleneck
+		m["advice"] = canonical.Classes[verdict.Class].Advice
 	}
 	if !d.IsInstance() {
 		m["gpu_health"] = verdict.Health.String()

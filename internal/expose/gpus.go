@@ -115,12 +115,20 @@ func rowOfAbsence(d *canonical.Device, a *canonical.Absence, heldOnly bool) gpuV
 		v.Conditions = strings.TrimPrefix(fmt.Sprintf("%s, last XID %d", v.Conditions, a.XID), ", ")
 	}
 	if a.State != canonical.HealthUnknown {
-		v.Action = a.Action.String()
+		v.Action = todo(a.Action)
 	}
 	if a.Holder != nil {
 		v.Holders = a.Holder.String()
 	}
 	return v
+}
+
+// todo names an action and says what it is; "" for none.
+func todo(a canonical.Action) string {
+	if a == canonical.ActionNone {
+		return ""
+	}
+	return a.String() + ": " + canonical.ActionAdvice[a]
 }
 
 // nameOf returns the name of a device in a row.
@@ -142,13 +150,13 @@ func rowOf(s *canonical.Snapshot, device int) gpuView {
 	v := gpuView{
 		Name: nameOf(d), Model: d.Model,
 		Real: percent(verdict.RealUtilization), Util: percent(row[canonical.NVMLUtilization]),
-		Class:  canonical.Classes[verdict.Class].Title,
+		Class: canonical.Classes[verdict.Class].Title, Advice: canonical.Classes[verdict.Class].Advice,
 		State:  s.Verdicts[d.Board].Health.String(),
 		Memory: used(row[canonical.FramebufferUsed], row[canonical.FramebufferTotal], 1<<30, "GiB"),
 		Power:  none, Temp: none, Holders: heldBy(s, device), Instance: d.IsInstance(),
 	}
 	if d.Implied {
-		v.Class = "in MIG"
+		v.Class, v.Advice = "in MIG", ""
 	}
 	if d.IsInstance() {
 		return v // the rest is the board's
@@ -164,7 +172,7 @@ func rowOf(s *canonical.Snapshot, device int) gpuView {
 		}
 	}
 	if len(conditions) > 0 {
-		v.Action = verdict.Action.String()
+		v.Action = todo(verdict.Action)
 	}
 	if xid := row[canonical.XIDLast]; xid > 0 {
 		conditions = append(conditions, fmt.Sprintf("last XID %.0f", xid))

@@ -319,8 +319,8 @@ func TestLandingPageTellsWhatIsWrong(t *testing.T) {
 				"<dt>Missing</dt><dd class=\"down\">GPU 2 of node-a <code>GPU-a2</code>",
 				"<dt>Missing</dt><dd class=\"down\">GPU 1 of node-b <code>GPU-b1</code>",
 				"<dt>Missed</dt><dd class=\"down\">GPU 1 of node-a:",
-				`<span class="gone">gone</span> <small>last XID 79</small> <small>→ replace</small></td>`, `<td data-is="Held by">ml/lost</td>`,
-				`<span class="gone">gone</span> <small>→ reboot_node</small></td>`, `<span class="unknown">unknown</span> <small>missing</small></td>`,
+				`<span class="gone">gone</span> <small>last XID 79</small> <small>→ replace: Drain the node, and have the board replaced.</small></td>`, `<td data-is="Held by">ml/lost</td>`,
+				`<span class="gone">gone</span> <small>→ reboot_node: Drain the node and reboot it: nothing less brings the GPU back.</small></td>`, `<span class="unknown">unknown</span> <small>missing</small></td>`,
 				"<dt>Missed</dt><dd class=\"down\">GPU 3 of node-a:", "--expected-gpus, or expected_gpus in the config file,",
 			},
 			[]string{"GPU-a0", "GPU-b0", "Frozen"}, // these are there; an instance of b0 left

@@ -36,6 +36,7 @@ const usage = `usage: kpulse-proxy [<flags>]
        kpulse-proxy check health [<flags>]
        kpulse-proxy check alive [<flags>]
        kpulse-proxy explain xid CODE…
+       kpulse-proxy explain class|condition|action [NAME…]
        kpulse-proxy report [<flags>] JOB
        kpulse-proxy doctor [<flags>]
 

@@ -66,12 +66,13 @@ func (l *landing) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	l.history.add()
 	view := struct {
 		*Options
-		Version string
-		Docs    string
-		Refresh int // seconds
-		Counts  []stateCount
-		Views   []sourceView
-	}{Options: l.Options, Version: version.Version, Docs: documentation, Refresh: int(historyEvery.Seconds())}
+		Version    string
+		Docs       string
+		Saturating string
+		Refresh    int // seconds
+		Counts     []stateCount
+		Views      []sourceView
+	}{Options: l.Options, Version: version.Version, Docs: documentation, Saturating: canonical.Saturating, Refresh: int(historyEvery.Seconds())}
 	for _, f := range l.Sources.now() {
 		view.Views = append(view.Views, l.view(f))
 	}

@@ -21,7 +21,7 @@ func explainLines(s *State) (lines []textLine) {
 		lines = append(lines, explainDevice(s, g)...)
 	}
 	lines = append(lines, heading("Real utilization"))
-	add("weights", weightsText(s))
+	add("weights", weightsText(s)+". "+canonical.Saturating)
 	add("GPU util", "shows only that some kernel ran, however small: at 100 % with little real use, the GPU waits.")
 	add("wasted", "is the gap between GPU util and real utilization, over the GPUs that report both, in whole GPUs: 4 of 8 wasted is as if "+
 		"4 looked busy and did nothing. The mean of real utilization is over the same GPUs. On a bar the mark is GPU util, and the shaded "+

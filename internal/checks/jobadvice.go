@@ -34,6 +34,7 @@ type adviceRow struct {
 	classes    []canonical.Class
 	least      reading
 	applies    func(r *JobReport) []any
+	unless     string // another row that says the same better
 }
 
 // jobAdvice is the table of advice, the most urgent first. A report has the first three rows that apply, and the last two only alone.
@@ -42,8 +43,10 @@ var jobAdvice = []adviceRow{
 	{name: "unused", text: "Nothing ran on the GPUs for %s of the time: release them sooner, or check that the program uses GPUs at all.",
 		classes: []canonical.Class{canonical.Idle}, least: unusedFrom},
 	{name: "unused_gpus", text: "%d of %d GPUs did nothing (%s): request %d, or start a rank on each GPU.", applies: unusedGPUs},
-	{name: "stopped", text: "From %s on, for %s, the GPUs did less than a quarter of what they did before: if no step advances, the job hangs.",
+	{name: "stopped", text: "From %s on, for %s, the GPUs did less than a quarter of what they did before: if no step advances, the job hangs; look at its log, and cancel it.",
 		applies: func(r *JobReport) []any { return r.Fell.values() }},
+	{name: "idle_now", text: "All GPUs are idle now, and were for %s of the time: if no step advances, the job may have stopped; ask --prometheus.url since when.",
+		applies: idleNow},
 	{name: "paused", text: "From %s, for %s, all GPUs were idle: see in the log what the job did then, such as a checkpoint or a download.",
 		applies: func(r *JobReport) []any {
 			if r.Fell != nil || r.Sum.share(canonical.Idle) >= unusedFrom {
@@ -51,18 +54,18 @@ var jobAdvice = []adviceRow{
 			}
 			return r.AllIdle.values()
 		}},
-	{name: "input_bound", text: "The GPUs waited for data in %s of the time: more loader workers, pinned memory, prefetching or local storage feed them faster.",
+	{name: "input_bound", text: "The GPUs waited for data for %s of the time: more loader workers, pinned memory, prefetching or local storage feed them faster.",
 		classes: []canonical.Class{canonical.IOOrDataLoading}, least: often},
-	{name: "launch_bound", text: "Kernels ran on few SMs in %s of the time, small or waiting for other ranks: larger batches, CUDA graphs or torch.compile fill a GPU.",
-		classes: []canonical.Class{canonical.BusyLowSMUse}, least: often},
-	{name: "starved", text: "The GPUs that worked were idle in %s of the time: profile what the CPU does between steps, such as loading or evaluation.", applies: starved},
+	{name: "launch_bound", text: "Kernels used few of the multiprocessors for %s of the time. If steps advance, larger batches, CUDA graphs or torch.compile fill a GPU; else ranks wait for each other.",
+		classes: []canonical.Class{canonical.BusyLowSMUse}, least: often, unless: "stopped"},
+	{name: "starved", text: "The GPUs that worked were idle for %s of the time: profile what the CPU does between steps, such as loading or evaluation.", applies: starved},
 	{name: "slow_gpu", text: "%s did %s of the median of the job's GPUs, and the others may wait for it: check its share of the work, and its host.", applies: slowGPU},
 	{name: "small_memory", text: "At most %s of %s GiB of memory was used, and little of the GPU: a smaller GPU or a MIG slice would do.", applies: littleUsed},
-	{name: "hardly_used", text: "The GPUs were hardly used in %s of the time: run several such jobs on one GPU, or use a MIG slice.",
-		classes: []canonical.Class{canonical.LowUtilization}, least: mostly},
-	{name: "memory_bound", text: "Device memory was the limit in %s of the time: fused kernels, reuse in caches or smaller types move fewer bytes.",
+	{name: "hardly_used", text: "The GPUs were hardly used for %s of the time: run several such jobs on one GPU, or use a MIG slice.",
+		classes: []canonical.Class{canonical.LowUtilization}, least: mostly, unless: "small_memory"},
+	{name: "memory_bound", text: "Device memory was the limit for %s of the time: fused kernels, reuse in caches or smaller types move fewer bytes.",
 		classes: []canonical.Class{canonical.MemoryBound}, least: mostly},
-	{name: "no_tensor_cores", text: "The SMs worked without tensor cores in %s of the time: TF32 or BF16 does more, if the required precision allows it.",
+	{name: "no_tensor_cores", text: "The SMs worked without tensor cores for %s of the time: TF32 or BF16 does more, if the required precision allows it.",
 		classes: []canonical.Class{canonical.ComputeHeavy, canonical.ComputeActive}, least: mostly},
 	{name: "unknown_limit", text: "What limits the job is not known for %s of the time: have the exporter serve SM activity (deploy/dcgm-counters.csv).",
 		classes: []canonical.Class{canonical.ClassUnknown}, least: mostly},
@@ -86,6 +89,9 @@ func advise(r *JobReport) []adviceFinding {
 			break
 		}
 		var values []any
+		if row.unless != "" && slices.ContainsFunc(found, func(f adviceFinding) bool { return f.Name == row.unless }) {
+			continue
+		}
 		if share := r.Sum.share(row.classes...); row.applies != nil {
 			values = row.applies(r)
 		} else if share >= row.least {
@@ -151,7 +157,18 @@ func faultyGPUs(r *JobReport) []any {
 func starved(r *JobReport) []any {
 	working := sumOf(slices.DeleteFunc(slices.Clone(r.GPUs), func(g jobGPU) bool { return g.isUnused() }))
 	share := working.share(canonical.Idle)
-	if !(share >= often) || r.AllIdle != nil || r.Fell != nil || r.Sum.share(canonical.IOOrDataLoading) >= often {
+	if !(share >= often) || r.AllIdle != nil || r.Fell != nil || idleNow(r) != nil || r.Sum.share(canonical.IOOrDataLoading) >= often {
+		return nil
+	}
+	return []any{percent(share)}
+}
+
+// idleNow finds that all GPUs, which worked before, are idle as their proxies are asked, and often were.
+func idleNow(r *JobReport) []any {
+	share := r.Sum.share(canonical.Idle)
+	if !(share >= often && share < unusedFrom) || slices.ContainsFunc(r.GPUs, func(g jobGPU) bool {
+		return g.Now == nil || g.Now.Class != canonical.Idle.String()
+	}) {
 		return nil
 	}
 	return []any{percent(share)}

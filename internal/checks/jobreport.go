@@ -69,7 +69,8 @@ type usage struct {
 	Held     reading            `json:"held_gpu_hours,omitzero"`
 	Utilized reading            `json:"utilized_gpu_hours,omitzero"` // real utilization summed over the time in which it was known
 	Known    reading            `json:"known_gpu_hours,omitzero"`    // that time
-	Idle     reading            `json:"idle_gpu_hours,omitzero"`     // in the class idle: nothing ran
+	Unused   reading            `json:"unused_gpu_hours,omitzero"`   // held, times what real utilization leaves
+	Idle     reading            `json:"idle_gpu_hours,omitzero"`     // of these in the class idle: nothing ran
 	Real     reading            `json:"real_utilization_ratio,omitzero"`
 	NVML     reading            `json:"gpu_utilization_ratio,omitzero"` // GPU-Util, its mean
 	Energy   reading            `json:"energy_joules,omitzero"`
@@ -110,10 +111,10 @@ func (g *jobGPU) device() canonical.Device {
 	return canonical.Device{Hostname: g.Hostname, GPU: g.GPU, UUID: g.UUID, Instance: g.Instance}
 }
 
-// name is the name of a GPU in text, such as node7/3, or node7/3.9 of an instance.
+// name is the name of a GPU in text, such as node7/3, or node7/3:9 of an instance.
 func (g *jobGPU) name() string {
 	const most = 24
-	return diag.Line(g.Hostname, most) + "/" + diag.Line(g.GPU+prefixed(".", g.Instance), most)
+	return diag.Line(g.Hostname, most) + "/" + diag.Line(g.GPU+prefixed(":", g.Instance), most)
 }
 
 // account is the counters of an allocation, in seconds and joules; NaN if not known.
@@ -142,6 +143,7 @@ func (u *usage) derive() {
 	if u.Known > 0 {
 		u.Real = u.Utilized / u.Known
 	}
+	u.Unused = u.Held * (1 - u.Real)
 	if u.Held > 0 {
 		u.Power = u.Energy / (u.Held * 3600)
 	}
@@ -182,11 +184,13 @@ func (r *JobReport) finish() {
 }
 
 // setStretches finds the stretches in the mean real utilization, and in the share of GPUs that are idle, of each step; NaN is not known.
-// A stretch of less than ten minutes, or a tenth of the life, is part of any work.
+// A stretch of less than ten minutes is part of any work, and so is one of less than a tenth of the life: at the end only if it is
+// shorter than half an hour too.
 func (l *lifetime) setStretches(real, idle []float64, step time.Duration) {
-	stretchOf := func(from, steps int) *stretch {
+	const short, share, long = 600, 0.1, 1800
+	stretchOf := func(from, steps int, most float64) *stretch {
 		seconds := float64(steps) * step.Seconds()
-		if seconds < 600 || seconds < 0.1*l.Seconds {
+		if seconds < short || seconds < min(share*l.Seconds, most) {
 			return nil
 		}
 		return &stretch{l.Begin.Add(time.Duration(from) * step), seconds}
@@ -200,12 +204,12 @@ func (l *lifetime) setStretches(real, idle []float64, step time.Duration) {
 			longest, from = length, i+1-length
 		}
 	}
-	l.AllIdle = stretchOf(from, longest)
+	l.AllIdle = stretchOf(from, longest, math.Inf(1))
 	const fellTo, leastBefore = 0.25, 0.1
 	for sum, from := 0.0, 0; from < len(real); from++ {
 		before := sum / float64(from)
 		if before >= leastBefore && !slices.ContainsFunc(real[from:], func(u float64) bool { return !(u < fellTo*before) }) {
-			l.Fell = stretchOf(from, len(real)-from)
+			l.Fell = stretchOf(from, len(real)-from, long)
 			return
 		}
 		if canonical.Given(real[from]) {

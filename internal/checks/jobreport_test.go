@@ -79,19 +79,22 @@ func TestAdvice(t *testing.T) {
 		{"half idle", append(of(4, busy), of(4, idle)...), "unused_gpus", "4 of 8 GPUs did nothing (node0/4 node0/5 and 2 more): request 4,"},
 		{"never used", of(2, idle), "unused small_memory", "Nothing ran on the GPUs for 100 % of the time"},
 		{"waits for data", of(2, mix(.2, map[canonical.Class]float64{canonical.IOOrDataLoading: 1620, canonical.Idle: 900, canonical.TensorCompute: 1080})),
-			"input_bound", "waited for data in 45 % of the time"},
-		{"small kernels", of(1, mix(.15, map[canonical.Class]float64{canonical.BusyLowSMUse: 2520, canonical.MixedOrModerate: 1080})), "launch_bound", "on few SMs in 70 % of the time"},
-		{"small model", of(1, scripted{real: .1, peak: 8, total: 80, classes: hour(canonical.LowUtilization)}), "small_memory hardly_used", "8 of 80 GiB"},
+			"input_bound", "waited for data for 45 % of the time"},
+		{"small kernels", of(1, mix(.15, map[canonical.Class]float64{canonical.BusyLowSMUse: 2520, canonical.MixedOrModerate: 1080})), "launch_bound", "few of the multiprocessors for 70 % of the time"},
+		{"small model", of(1, scripted{real: .1, peak: 8, total: 80, classes: hour(canonical.LowUtilization)}), "small_memory", "8 of 80 GiB"},
 		{"small but fast", of(1, scripted{real: .7, peak: 8, total: 80, classes: hour(canonical.TensorHeavyCompute)}), "healthy", ""},
-		{"stops between steps", of(4, mix(.3, map[canonical.Class]float64{canonical.Idle: 1440, canonical.TensorCompute: 2160})), "starved", "idle in 40 % of the time"},
+		{"stops between steps", of(4, mix(.3, map[canonical.Class]float64{canonical.Idle: 1440, canonical.TensorCompute: 2160})), "starved", "idle for 40 % of the time"},
 		{"a slow rank", append(of(7, busy), mix(.2, hour(canonical.MixedOrModerate))), "slow_gpu", "node0/7 did 33 % of the median"},
 		{"a board failed", append(of(3, busy), scripted{real: .6, peak: 70, total: 80, classes: hour(canonical.TensorHeavyCompute), xid: 79}), "faulty_gpu", "check node0/3 before the next run: XID 79"},
 		{"its own fault", append(of(3, busy), scripted{real: .6, peak: 70, total: 80, classes: hour(canonical.TensorHeavyCompute), xid: 31}), "healthy", ""},
-		{"single precision", of(2, mix(.45, hour(canonical.ComputeHeavy))), "no_tensor_cores", "without tensor cores in 100 %"},
+		{"single precision", of(2, mix(.45, hour(canonical.ComputeHeavy))), "no_tensor_cores", "without tensor cores for 100 %"},
 		{"without SM activity", of(2, mix(math.NaN(), hour(canonical.ClassUnknown))), "unknown_limit", "deploy/dcgm-counters.csv"},
 		{"nothing stands out", of(2, mix(.3, hour(canonical.MixedOrModerate))), "mixed", "Nsight"},
 		{"at most three", slices.Concat(of(4, mix(.1, map[canonical.Class]float64{canonical.IOOrDataLoading: 1800, canonical.BusyLowSMUse: 1800})), []scripted{{classes: hour(canonical.Idle), xid: 79}}),
 			"faulty_gpu unused_gpus input_bound", ""},
+		{"stopped, as proxies see it", of(4, scripted{real: .5, peak: 70, total: 80, now: "idle", classes: map[canonical.Class]float64{canonical.TensorHeavyCompute: 2520, canonical.Idle: 1080}}),
+			"idle_now", "idle now, and were for 30 % of the time"},
+		{"a checkpoint, as proxies see it", of(4, scripted{real: .6, peak: 70, total: 80, now: "idle", classes: map[canonical.Class]float64{canonical.TensorHeavyCompute: 3500, canonical.Idle: 100}}), "healthy", ""},
 		{"has just begun", of(1, scripted{classes: map[canonical.Class]float64{}}), "", ""},
 		{"ends now", of(1, scripted{real: .2, peak: 1, total: 80, classes: hour(canonical.MixedOrModerate), now: "idle"}), "mixed", ""},
 		{"little memory now", of(1, scripted{real: .2, peak: 1, total: 80, classes: hour(canonical.MixedOrModerate), now: "mixed_or_moderate"}), "small_memory", "1 of 80 GiB"},
@@ -130,11 +133,13 @@ func TestStretches(t *testing.T) {
 		{"a short pause", course(.6, 20, 0, 4, .6, 36), course(nan, 20, 1, 4, nan, 36), "", ""},
 		{"the longest of two", course(.6, 60), course(1, 8, nan, 20, 1, 9, nan, 23), "56+18", ""},
 		{"ends quickly", course(.6, 57, 0, 3), course(nan, 60), "", ""},
+		{"a long job that hangs since an hour", course(.6, 690, 0, 30), course(nan, 690, 1, 30), "", "1380+60"},
+		{"a long job that saves for 20 minutes", course(.6, 710, 0, 10), course(nan, 720), "", ""},
 		{"never did much", course(.05, 30, 0, 30), course(nan, 60), "", ""},
 		{"unknown at the end", course(.6, 30, nan, 30), course(nan, 60), "", ""},
 	} {
 		r := jobOf(scripted{classes: hour(canonical.MixedOrModerate)})
-		r.Seconds = 120 * 60
+		r.Seconds = step.Seconds() * float64(len(c.real))
 		r.setStretches(c.real, c.idle, step)
 		show := func(s *stretch) string {
 			if s == nil {

@@ -17,7 +17,7 @@ import (
 const textRows, textColumns, barWidth, leastRows = 24, 80, 20, 4
 
 // saturated says what saturating work scores with the default weights, as measured on an H200.
-const saturated = "at most: GEMM 77, copy 61, FP32 44 %"
+const saturated = "reachable: GEMM 77, copy 61, FP32 44 %"
 
 // Text returns the report in at most 24 lines of 80 columns. The last of many GPUs are summed up.
 func (r *JobReport) Text() string {
@@ -29,10 +29,10 @@ func (r *JobReport) Text() string {
 	line("job", "%s%s", r.Job, owner)
 	line("held", "%s on %s, %s", r.devices(), diag.Count(r.distinct(func(g *jobGPU) string { return g.Hostname }), "node"), r.times())
 	s := &r.Sum
-	line("GPU-hours", "%s held, %s utilized, %s unused (idle)", digits(s.Held), digits(s.Utilized), digits(s.Idle))
+	line("GPU-hours", "%s held, %s utilized, %s unused, of which %s idle", digits(s.Held), digits(s.Utilized), digits(s.Unused), digits(s.Idle))
 	line("real util", "%s  %s", bar(s.Real), saturated)
 	if !s.NVML.IsZero() {
-		line("GPU-Util", "%s  some kernel ran, however small", bar(s.NVML))
+		line("GPU-Util", "%s  of the time some kernel ran", bar(s.NVML))
 	}
 	if g := r.fullest(); g != nil {
 		used, when := g.memory()
@@ -66,7 +66,7 @@ func (r *JobReport) Text() string {
 // devices names the GPUs, such as 8 NVIDIA H200.
 func (r *JobReport) devices() string {
 	if model := r.GPUs[0].Model; model != "" && r.distinct(func(g *jobGPU) string { return g.Model }) == 1 {
-		return fmt.Sprintf("%d %s", len(r.GPUs), model)
+		return fmt.Sprintf("%d %s", len(r.GPUs), strings.TrimPrefix(model, "NVIDIA "))
 	}
 	return diag.Count(len(r.GPUs), "GPU")
 }
@@ -82,7 +82,11 @@ func (r *JobReport) times() string {
 	case r.End.IsZero():
 		return "since " + clock(r.Begin) + ", " + took
 	}
-	return clock(r.Begin) + " to " + clock(r.End) + ", " + took
+	end := r.End.Local().Format("01-02 15:04")
+	if r.Begin.Local().Format(time.DateOnly) == r.End.Local().Format(time.DateOnly) {
+		_, end, _ = strings.Cut(end, " ")
+	}
+	return clock(r.Begin) + " to " + end + ", " + took
 }
 
 // table returns a line for each GPU, at most most with the title.
@@ -139,7 +143,7 @@ func (r *JobReport) faults() string {
 // Comment returns the report in one line.
 func (r *JobReport) Comment() string {
 	s := &r.Sum
-	text := fmt.Sprintf("kpulse: job %s held %s GPU-hours on %s, %s unused; real utilization %s", r.Job, digits(s.Held), diag.Count(len(r.GPUs), "GPU"), digits(s.Idle), percent(s.Real))
+	text := fmt.Sprintf("kpulse: job %s held %s GPU-hours on %s, %s unused; real utilization %s", r.Job, digits(s.Held), diag.Count(len(r.GPUs), "GPU"), digits(s.Unused), percent(s.Real))
 	if !s.NVML.IsZero() {
 		text += ", GPU-Util " + percent(s.NVML)
 	}
@@ -191,7 +195,7 @@ func (u *usage) classes() string {
 	const most = 3
 	var order []canonical.Class
 	for c := range canonical.NumClasses {
-		if u.share(c) > 0 {
+		if u.share(c) >= 0.01 {
 			order = append(order, c)
 		}
 	}

@@ -28,24 +28,38 @@ type gpuView struct {
 	// instance.
 	Line, Advice string
 	Instance     bool
+	key          historyKey
 }
 
 // landingStates are the states of boards, worst first.
 var landingStates = []string{"gone", "crit", "warn", "hot", "unknown", "ok"}
 
-// stateCount is how many boards are in a state.
+// stateCount is how many boards are in a state, or how many sources are down.
 type stateCount struct {
 	State string
 	Count string // such as "2 GPUs"
 }
 
-// countStates counts the boards of all sources by state, worst first.
+// countStates counts the sources that are down, and the boards of all sources by state, worst first.
 func countStates(views []sourceView) (counts []stateCount) {
+	down := 0
+	for _, v := range views {
+		if v.State == "down" {
+			down++
+		}
+	}
+	if down > 0 {
+		counts = append(counts, stateCount{"down", diag.Count(down, "source")})
+	}
 	for _, state := range landingStates {
 		n := 0
 		for _, v := range views {
 			for i := range v.GPUs {
-				if !v.GPUs[i].Instance && v.GPUs[i].State == state {
+				is := v.GPUs[i].State
+				if v.State == "down" {
+					is = canonical.HealthUnknown.String() // the last reading says nothing of now
+				}
+				if !v.GPUs[i].Instance && is == state {
 					n++
 				}
 			}
@@ -84,7 +98,7 @@ func (v *sourceView) addDevices(f Source, h *history) {
 	g.Glance(func(s *canonical.Snapshot) {
 		for i := range min(s.Frame.Len(), len(s.Verdicts)) {
 			row := rowOf(s, i)
-			row.Line = h.line(&s.Frame.Topology.Devices[i])
+			row.key = historyOf(&s.Frame.Topology.Devices[i])
 			v.GPUs = append(v.GPUs, row)
 		}
 		if r := s.Ledger.Roster; r != nil {
@@ -95,8 +109,11 @@ func (v *sourceView) addDevices(f Source, h *history) {
 				}
 			}
 		}
-		v.GPUs = worstFirst(v.GPUs)
 	})
+	v.GPUs = worstFirst(v.GPUs)
+	for i := range v.GPUs { // not within Glance, which holds a lock
+		v.GPUs[i].Line = h.line(v.GPUs[i].key)
+	}
 }
 
 // rowOfAbsence returns the row of a board that is not in the reading, which may list held boards only.

@@ -56,6 +56,12 @@ func (h *history) add() {
 	if number <= latest || !h.latest.CompareAndSwap(latest, number) {
 		return
 	}
+	var read []point // collected first: Glance holds a lock of its own
+	for _, f := range h.sources.now() {
+		if g, able := f.(glancer); able {
+			g.Glance(func(s *canonical.Snapshot) { read = appendPoints(read, s) })
+		}
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for key, p := range h.devices {
@@ -63,63 +69,68 @@ func (h *history) add() {
 			delete(h.devices, key)
 		}
 	}
-	for _, f := range h.sources.now() {
-		if g, able := f.(glancer); able {
-			g.Glance(func(s *canonical.Snapshot) { h.addReading(number, s) })
+	for _, r := range read {
+		if h.devices[r.key] == nil {
+			h.devices[r.key] = &points{}
 		}
+		p := h.devices[r.key]
+		p.values[number%historyPoints], p.numbers[number%historyPoints] = r.value, number
 	}
 	if len(h.devices) == 0 {
 		h.latest.Store(latest) // the first reading is still to come
 	}
 }
 
-func (h *history) addReading(number int64, s *canonical.Snapshot) {
+// point is a value of a device.
+type point struct {
+	key   historyKey
+	value float64
+}
+
+// appendPoints appends the utilization of the devices of a reading, unless it is old.
+func appendPoints(dst []point, s *canonical.Snapshot) []point {
 	if time.Since(s.Frame.At) > 2*historyEvery {
-		return
+		return dst
 	}
 	for i := range min(s.Frame.Len(), len(s.Verdicts)) {
 		v := s.Verdicts[i].RealUtilization
 		if !canonical.Given(v) {
 			v = s.Frame.Row(i)[canonical.NVMLUtilization]
 		}
-		key := historyOf(&s.Frame.Topology.Devices[i])
-		if h.devices[key] == nil {
-			h.devices[key] = &points{}
-		}
-		p := h.devices[key]
-		p.values[number%historyPoints], p.numbers[number%historyPoints] = v, number
+		dst = append(dst, point{historyOf(&s.Frame.Topology.Devices[i]), v})
 	}
+	return dst
 }
 
 // line returns the path of a device's line in an SVG of historyPoints by 10, "" if it has no point.
-func (h *history) line(d *canonical.Device) string {
+func (h *history) line(key historyKey) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if p := h.devices[historyOf(d)]; p != nil {
+	if p := h.devices[key]; p != nil {
 		return p.line(h.latest.Load())
 	}
 	return ""
 }
 
-// line draws the points up to a number, with gaps where there are none.
+// line draws the points up to a number. Points at most two minutes apart are joined: scrapes may be as rare.
 func (p *points) line(latest int64) string {
+	const joined = int64(2 * time.Minute / historyEvery)
 	var path []byte
-	drawn := false
+	last := -joined - 1
 	for x := range int64(historyPoints) {
 		number := latest - historyPoints + 1 + x
 		at := (number%historyPoints + historyPoints) % historyPoints
 		v := p.values[at]
 		if p.numbers[at] != number || math.IsNaN(v) {
-			drawn = false
 			continue
 		}
-		path = append(path, map[bool]byte{false: 'M', true: 'L'}[drawn])
+		alone := x-last > joined
+		path = append(path, map[bool]byte{true: 'M', false: 'L'}[alone])
 		path = strconv.AppendInt(path, x, 10)
 		path = strconv.AppendFloat(append(path, ' '), 10*(1-v), 'f', 1, 64)
-		if !drawn {
+		if last = x; alone {
 			path = append(path, "h.5"...) // so that a point alone is seen
 		}
-		drawn = true
 	}
 	return string(path)
 }

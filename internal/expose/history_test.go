@@ -9,14 +9,14 @@ import (
 // gaps where nothing was read.
 func TestLine(t *testing.T) {
 	var p points
-	for number, v := range map[int64]float64{100: 1, 101: .5, 102: math.NaN(), 104: 0} {
+	for number, v := range map[int64]float64{100: 1, 101: .5, 102: math.NaN(), 104: 0, 113: .2} {
 		p.values[number%historyPoints], p.numbers[number%historyPoints] = v, number
 	}
 	for latest, want := range map[int64]string{
-		104: "M35 0.0h.5L36 5.0M39 10.0h.5",
-		105: "M34 0.0h.5L35 5.0M38 10.0h.5",
-		140: "M0 5.0h.5M3 10.0h.5", // 100 is forty points old
-		144: "",
+		104: "M35 0.0h.5L36 5.0L39 10.0",
+		113: "M26 0.0h.5L27 5.0L30 10.0M39 8.0h.5", // over two minutes apart
+		140: "M0 5.0h.5L3 10.0M12 8.0h.5",          // 100 is forty points old
+		153: "",
 	} {
 		if got := p.line(latest); got != want {
 			t.Errorf("up to %d: %q, want %q", latest, got, want)

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -92,7 +93,7 @@ func jobRows(frame *canonical.Frame) (rows []jobRow, blocks []string) {
 	devices := frame.Topology.Devices
 	jobs := make([][]string, len(devices))
 	for _, a := range frame.AllocationSet.Allocations {
-		if a.Job != "" {
+		if a.Job != "" && !slices.Contains(jobs[a.Device], a.Job) {
 			jobs[a.Device] = append(jobs[a.Device], a.Job)
 		}
 	}

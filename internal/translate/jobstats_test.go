@@ -12,6 +12,7 @@ import (
 // job whose id is no number.
 const ofDCGM = `DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-a",device="nvidia3",modelName="NVIDIA H100",hpc_job="4711"} 57
 DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-a",device="nvidia3",modelName="NVIDIA H100",hpc_job="4712"} 57
+DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-a",device="nvidia3",modelName="NVIDIA H100",hpc_job="4711",pod="second"} 57
 DCGM_FI_DEV_GPU_UTIL{gpu="1",UUID="GPU-b",device="nvidia4",modelName="NVIDIA H100"} 0
 DCGM_FI_DEV_FB_USED{gpu="0",UUID="GPU-a",device="nvidia3",modelName="NVIDIA H100",hpc_job="4711"} 1024
 DCGM_FI_DEV_POWER_USAGE{gpu="0",UUID="GPU-a",device="nvidia3",modelName="NVIDIA H100",hpc_job="4711"} 611.257
@@ -38,6 +39,9 @@ func TestJobstats(t *testing.T) {
 		"nvidia_gpu_jobId" + first:                  4711, "nvidia_gpu_jobId" + second: 4712,
 	}
 	text := r.render(ofDCGM)
+	if n := strings.Count(text, `jobid="4711"`); n != 4 {
+		t.Errorf("job 4711 has %d series, of 4 families, for two holders:\n%s", n, text)
+	}
 	if got := seriesOf(t, text); !maps.Equal(got, want) {
 		t.Errorf("%v\nwant %v", got, want)
 	}

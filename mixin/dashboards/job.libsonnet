@@ -80,7 +80,7 @@ local advice = std.parseJson(importstr '../lib/classes.json') {
     description + ' Known where the proxy runs on the host itself. Shows the %d highest.' % lines,
     'percentunit',
     [p.query(q.highest(lines, whileHeld(query, labels.host(c)), labels.host(c)), '{{hostname}}')]
-  ) + p.range(0, 1),
+  ) + p.range(0, 1) + p.noValue('not read'),
 
   // found is a row of the advice: what was found, and the GPU-hours that it is about.
   local found(what, hours) = 'label_replace(%s, "found", "%s", "", "")' % [hours, what],

@@ -124,7 +124,7 @@ local v = import '../lib/variable.libsonnet';
             'Deployments, jobs and the like of Kubernetes, the largest first.',
             'none',
             league('%s, workload_namespace, workload_kind, workload_name' % c.clusterLabel, ', workload_namespace!=""')
-          ) + spent([['workload_namespace', 'Namespace'], ['workload_kind', 'Kind'], ['workload_name', 'Workload']])),
+          ) + spent([['workload_namespace', 'Namespace'], ['workload_kind', 'Kind'], ['workload_name', 'Workload']]) + p.noValue('no Kubernetes workload')),
           d.at(24, 8, p.table(
             'Batch jobs',
             'Jobs of a batch system such as Slurm, the largest first.',

@@ -83,6 +83,7 @@ local v = import '../lib/variable.libsonnet';
                          ['gpu', 'GPU'],
                          ['uuid', 'UUID'],
                          ['Value #A', 'Health'],
+                         ['action', 'What to do'],
                          ['class', 'Class'],
                          ['Value #C', 'Real utilization'],
                          ['Value #D', 'GPU-Util'],
@@ -91,7 +92,6 @@ local v = import '../lib/variable.libsonnet';
                          ['Value #G', 'Power'],
                          ['Value #H', 'Holders'],
                          ['Value #I', 'Conditions'],
-                         ['action', 'What to do'],
                        ]) + p.column('Health', { mappings: p.valueMappings(q.severities), 'custom.cellOptions': { type: 'color-text' } })
                        + p.column('Real utilization', colors.share)
                        + p.column('GPU-Util', { unit: 'percentunit', decimals: 0 })
@@ -116,7 +116,7 @@ local v = import '../lib/variable.libsonnet';
               p.query(machine('cpu_utilization_ratio'), 'CPUs'),
               p.query('1 - %s\n/ on (%s)\n%s' % [machine('memory_available_bytes'), labels.host(c), machine('memory_total_bytes')], 'memory'),
             ]
-          ) + p.range(0, 1) + p.lines([['CPUs', 'blue'], ['memory', 'purple']])),
+          ) + p.range(0, 1) + p.lines([['CPUs', 'blue'], ['memory', 'purple']]) + p.noValue('not read')),
           d.at(24, 7, p.stateTimeline(
             'Conditions of each GPU',
             'Raised conditions of each GPU: red makes the board crit, orange warn, yellow hot. "gone": the board is missing.',

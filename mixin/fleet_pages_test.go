@@ -220,7 +220,6 @@ var excused = map[string]excuse{
 	"kpulse-gpu/What holds the clocks down":                    {wellHost, "nothing does"},
 	"kpulse-gpu/Last XID":                                      {wellGPU, "the GPU had none"},
 	"kpulse-gpu/XIDs by code":                                  {wellGPU, "the GPU had none"},
-	"kpulse-gpu/Workload class":                                {[]string{"gone GPU"}, "it does nothing"},
 	"kpulse-gpu/Real utilization":                              {[]string{"gone GPU"}, "it does nothing"},
 	"kpulse-gpu/GPU-Util":                                      {[]string{"gone GPU"}, "it does nothing"},
 	"kpulse-health/Boards by recommended action":               {wellHost, "nothing is to be done on the host"},

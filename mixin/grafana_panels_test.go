@@ -267,22 +267,22 @@ type shown struct{ page, panel, choice string }
 var told = map[shown][]map[string]string{
 	// Four parked GPUs use 0.1 %; eight that pretrain 71.3 %.
 	{"kpulse-efficiency", "Holders by unused GPU-hours", "all"}: {
-		{"Cluster": "west", "Namespace": "notebooks", "Workload": "lab-7", "Unused": "4.0", "Cost": "$10.0", "Held": "4.0", "Idle": "4.0", "Real utilization": "0%"},
+		{"Cluster": "west", "Namespace": "notebooks", "Workload": "lab-7", "Unused": "4.0", "Cost": "$10.00", "Held": "4.0", "Idle": "4.0", "Real utilization": "0%"},
 		{"Cluster": "east", "Namespace": "team-vision", "Workload": "vision-1", "Unused": "2.3", "Held": "8.0", "Idle": "0.0", "Real utilization": "71%"},
 	},
 	// 15 GPUs of the solver use 44.4 %, and one is at 14.1 % for 55 minutes.
 	{"kpulse-efficiency", "Users by unused GPU-hours", "all"}:      {{"Cluster": "east", "User": "bob", "Unused": "9.2", "Idle": "0.0", "Real utilization": "43%"}},
 	{"kpulse-efficiency", "Accounts by unused GPU-hours", "all"}:   {{"Cluster": "east", "Account": "biology", "Unused": "9.2"}},
-	{"kpulse-efficiency", "Namespaces by unused GPU-hours", "all"}: {{"Cluster": "east", "Namespace": "notebooks", "Unused": "4.0", "Cost": "$10.0"}},
+	{"kpulse-efficiency", "Namespaces by unused GPU-hours", "all"}: {{"Cluster": "east", "Namespace": "notebooks", "Unused": "4.0", "Cost": "$10.00"}},
 	// Since the fleet began, two hours ago.
-	{"kpulse-efficiency", "Devices held and idle", "all"}:      {{"Cluster": "east", "Host": "gpu-007", "GPU": "0", "Namespace": "notebooks", "GPUs": "1.00", "Idle of it": "2 hours", "Held for": "2 hours"}},
+	{"kpulse-efficiency", "Devices held and idle", "all"}:      {{"Cluster": "east", "Host": "gpu-007", "GPU": "0", "Namespace": "notebooks", "GPUs": "1.00", "Idle of it": "2.0 hours", "Held for": "2.0 hours"}},
 	{"kpulse-efficiency", "GPUs held, free and in all", "all"}: {{"in all": "118"}}, // 16 hosts of 8, but for two boards that are gone and a host that is silent
 	{"kpulse-health", "PCIe below its maximum", "all"}:         {{"Cluster": "east", "Host": "gpu-001", "GPU": "1", "Lanes": "8", "Of": "16"}},
 	{"kpulse-health", "NVLinks down", "all"}:                   {{"Cluster": "west", "Host": "gpu-002", "GPU": "2", "Up": "16", "Of": "18"}},
 	{"kpulse-health", "Fabric", "all"}:                         {{"Cluster": "west", "Host": "gpu-002", "GPU": "2", "Health": "limited"}},
 	{"kpulse-health", "Recommended actions", "all"}:            {{"Cluster": "west", "Host": "gpu-002", "GPU": "2", "Action": "reset_gpu", "Driver asks for": "reset the GPU"}},
 	// One error a second, from 50 minutes before the end to the last recording, 45 s before it.
-	{"kpulse-health", "Memory errors and remapped rows", "all"}: {{"Cluster": "east", "Host": "gpu-001", "GPU": "0", "Correctable per hour": "2955.0 /h"}},
+	{"kpulse-health", "Memory errors and remapped rows", "all"}: {{"Cluster": "east", "Host": "gpu-001", "GPU": "0", "Correctable per hour": "2955 /h"}},
 	{"kpulse-proxy", "Sources", "all"}:                          {{"Cluster": "west", "Proxy": "gpu-005:9401", "Source": "dcgmi dmon", "Up": "up"}},
 	{"kpulse-proxy", "Fields missing by source", "all"}:         {{"Cluster": "east", "Proxy": "gpu-007:9401", "Field": "gpu_dram_active_ratio"}},
 	{"kpulse-proxy", "Sources down", "all"}:                     {{"": "0"}},
@@ -471,7 +471,7 @@ func (r renderer) checkThresholds(t *testing.T) {
 		{place{"kpulse-health", "Gone"}, "2", "red"},
 		{place{"kpulse-proxy", "Proxies down"}, "0", "green"},
 		{place{"kpulse-proxy", "Proxies down"}, "3", "red"},
-		{place{"kpulse-power", "Boards slowed by heat"}, "1", hotColor},
+		{place{"kpulse-power", "Slowed by heat"}, "1", hotColor},
 		{place{"kpulse-gpu", "Last XID"}, "79", "79"},
 		{place{"kpulse-gpu", "Last XID"}, "0", "none"},
 	}

@@ -44,10 +44,10 @@ local v = import '../lib/variable.libsonnet';
       [v.datasource(c), v.cluster(c), v.hostname(c), v.namespace(c)],
       [
         d.row('In the time range', [
-          bottleneck('compute', 'Bound by arithmetic', 'Time in compute-bound classes: what GPUs are bought for.'),
-          bottleneck('memory', 'Bound by device memory', 'Time in memory-bound classes. Fused kernels and larger tiles help.'),
+          bottleneck('compute', 'Arithmetic', 'Time in compute-bound classes: what GPUs are bought for.'),
+          bottleneck('memory', 'Device memory', 'Time in memory-bound classes. Fused kernels and larger tiles help.'),
           bottleneck('io', 'Waiting for data', 'Time spent waiting for data. Check data loaders, storage and PCIe before you buy GPUs.'),
-          bottleneck('mixed', 'Busy without a clear bound', 'Time that is busy without a clear bound, or barely busy.'),
+          bottleneck('mixed', 'No clear bound', 'Time that is busy without a clear bound, or barely busy.'),
           d.at(4, 4, p.stat('Idle time', 'Share of the time in which nothing ran.', 'percentunit', [p.instant(share(['idle']))]) + colors.count + p.range(0, 1)),
         ]),
         d.row('Time in class', [

@@ -39,8 +39,8 @@ local v = import '../lib/variable.libsonnet';
                          ['Value #D', 'Idle'],
                          ['Value #E', 'Real utilization'],
                        ]) + p.column('Unused', { decimals: 1 }) + p.column('Held', { decimals: 1 }) + p.column('Idle', { decimals: 1 })
-                       + p.column('Cost', { unit: c.currency })
-                       + p.column('Real utilization', { unit: 'percentunit', decimals: 0, min: 0, max: 1, 'custom.cellOptions': { type: 'gauge', mode: 'basic' } }),
+                       + p.column('Cost', { unit: c.currency, decimals: 2 })
+                       + p.column('Real utilization', colors.share),
   local wasted(title, who, labels, columns, more, hours=here) = p.table(
     title,
     'GPU-hours in the time range, those with the most unused first. Unused: held times what real utilization leaves; Cost: of the unused; Idle: the part in which nothing ran. ' + who,
@@ -79,13 +79,13 @@ local v = import '../lib/variable.libsonnet';
             [p.instant(total('idle'))]
           ) + colors.bad(colors.hot) + p.decimals(1)),
           d.at(6, 3, p.stat(
-            'Cost of idle GPU-hours',
+            'Cost of idle',
             'Idle GPU-hours times the price of a GPU-hour (_config.gpuHourPrice).',
             c.currency,
             [p.instant(priced(total('idle')))]
-          ) + colors.bad(colors.hot)),
+          ) + colors.bad(colors.hot) + p.decimals(2)),
           d.at(6, 3, p.stat(
-            'Idle share of held GPU-hours',
+            'Idle share of held',
             'The share of held GPU-hours in which nothing ran. Above 25 %, look for notebooks and forgotten jobs.',
             'percentunit',
             [p.instant(ofHeld('idle'))]
@@ -103,13 +103,13 @@ local v = import '../lib/variable.libsonnet';
             [p.instant('sum(%s)' % unused(here, ofNamespaces))]
           ) + colors.count + p.decimals(1)),
           d.at(6, 3, p.stat(
-            'Cost of unused GPU-hours',
+            'Cost of unused',
             'Unused GPU-hours times the price of a GPU-hour (_config.gpuHourPrice). Not all of it can be saved: see Unused GPU-hours.',
             c.currency,
             [p.instant(priced('sum(%s)' % unused(here, ofNamespaces)))]
-          ) + colors.count),
+          ) + colors.count + p.decimals(2)),
           d.at(6, 3, p.stat(
-            'Utilized share of held GPU-hours',
+            'Used share of held',
             'Real utilization of the held GPU-hours. The rest was unused. ' + p.saturating,
             'percentunit',
             [p.instant(ofHeld('utilized'))]
@@ -160,7 +160,7 @@ local v = import '../lib/variable.libsonnet';
             ['Value #A', 'Idle of it'],
             ['Value #B', 'Held for'],
             ['Value #C', 'GPUs'],
-          ]) + p.column('GPUs', { unit: 'none', decimals: 2 })),
+          ]) + p.decimals(1) + p.column('GPUs', { unit: 'none', decimals: 2 })),
         ]),
         d.row('Trend', [
           d.at(12, 8, p.timeseries(

@@ -53,7 +53,6 @@ local v = import '../lib/variable.libsonnet';
   local ofWorstHosts(query) = q.among(query, worstHosts, host),
   local hostStates = q.severities { '3.5': { text: 'SILENT', color: 'red' } },
   local asState(map) = { mappings: p.valueMappings(map), 'custom.cellOptions': { type: 'color-text' } },
-  local asShare = { unit: 'percentunit', decimals: 0, min: 0, max: 1, 'custom.cellOptions': { type: 'gauge', mode: 'basic' } },
 
   // told is a row of Getting started: what is missing, how often, and what to do. lacking finds clusters that
   // have GPUs but lack the series; each cluster is checked, since rules of one cluster do not help another.
@@ -74,17 +73,17 @@ local v = import '../lib/variable.libsonnet';
       [
         d.row('Now', [
           d.at(8, 3, p.stat(
-            'GPUs present / expected',
+            'Here / expected',
             'Boards present, and boards that the hosts had in the last day or should have; all models. Red: a board is missing (see Missing boards) or a host is silent.',
             'none',
             incidents.hereOfExpected(c)
-          ) + colors.count + p.colored('present, some missing', 'red')),
+          ) + colors.count + p.colored('only here', 'red')),
           d.at(4, 3, p.stat('Gone', 'Boards that fell off the bus or that the driver lost; Missing boards lists them. A board of unknown model counts for every model.', 'none', [p.instant(count(q.gone(c)))]) + colors.bad('red')),
           d.at(4, 3, p.stat('Silent', 'Hosts that had GPUs within the last day and of which nothing is known now: look at their proxies.', 'none', [p.instant('count(%s) or vector(0)' % silent)]) + colors.bad('red')),
           d.at(4, 3, p.stat('Critical', 'Boards in state crit: drain them and follow the runbook of the alert.', 'none', [p.instant(stateCount('crit'))]) + colors.bad('red')),
           d.at(4, 3, p.stat('Warning', 'Boards in state warn: plan a reset or an inspection.', 'none', [p.instant(stateCount('warn'))]) + colors.bad('orange')),
-          d.at(4, 3, p.stat('Hot', 'Boards above the warning temperature of their model, or throttled by heat: check fans and airflow.', 'none', [p.instant(stateCount('hot'))]) + colors.bad(colors.hot)),
-          d.at(4, 3, p.stat(
+          d.at(3, 3, p.stat('Hot', 'Boards above the warning temperature of their model, or throttled by heat: check fans and airflow.', 'none', [p.instant(stateCount('hot'))]) + colors.bad(colors.hot)),
+          d.at(3, 3, p.stat(
             'Held',
             'GPUs that a pod or job holds. If far fewer than present: the queued work does not fit, or there is none.',
             'none',
@@ -96,7 +95,7 @@ local v = import '../lib/variable.libsonnet';
             'none',
             [p.instant('sum(host:kpulse_allocation_idle_gpus:rate5m%s) or vector(0)' % modelled)]
           ) + colors.bad(colors.hot) + p.decimals(1) + p.links([links.to(c, 'kpulse-efficiency.json', 'Efficiency & waste')])),
-          d.at(4, 3, p.stat(
+          d.at(5, 3, p.stat(
             'Real utilization',
             'Of all GPUs, over the last 5 minutes. If it is low while GPU-Util is high, kernels run but use little of the GPU; see Workload classes. ' + p.saturating,
             'percentunit',
@@ -108,12 +107,12 @@ local v = import '../lib/variable.libsonnet';
             'watt',
             [p.instant('sum(host:kpulse_gpu_energy:rate5m%s)' % modelled)]
           ) + colors.count),
-          d.at(4, 3, p.stat(
-            'Idle cost per day',
+          d.at(5, 3, p.stat(
+            'Idle cost a day',
             'Cost of the GPUs that are held but idle now, over a whole day.',
             c.currency,
             [p.instant('24 * %g * (sum(host:kpulse_allocation_idle_gpus:rate5m%s) or vector(0))' % [c.gpuHourPrice, modelled])]
-          ) + colors.bad(colors.hot)),
+          ) + colors.bad(colors.hot) + p.decimals(2)),
         ]),
         d.row('What needs attention', [
           d.at(24, 8, incidents.alerts(c) + { description+: ' All models.' }),
@@ -162,7 +161,7 @@ local v = import '../lib/variable.libsonnet';
                          ['Value #F', 'Real utilization'],
                          ['Value #G', 'Hottest'],
                          ['Value #H', 'Power'],
-                       ]) + p.column('Worst board', asState(hostStates)) + p.column('Held', { decimals: 1 }) + p.column('Real utilization', asShare)
+                       ]) + p.column('Worst board', asState(hostStates)) + p.column('Held', { decimals: 1 }) + p.column('Real utilization', colors.share)
                        + p.column('Hottest', { unit: 'celsius' }) + p.column('Power', { unit: 'watt' })),
           d.at(24, 12, p.table(
                          'GPUs',
@@ -184,7 +183,7 @@ local v = import '../lib/variable.libsonnet';
                          ['Value #E', 'Power'],
                          ['Value #F', 'Holders'],
                        ]) + p.column('Health', asState(q.severities))
-                       + p.column('Real utilization', asShare)
+                       + p.column('Real utilization', colors.share)
                        + p.column('Gap to GPU-Util', { unit: 'percentunit', decimals: 0 })
                        + p.column('Temperature', { unit: 'celsius' })
                        + p.column('Power', { unit: 'watt' })),
@@ -209,7 +208,7 @@ local v = import '../lib/variable.libsonnet';
             ['Value #C', 'Idle, held'],
             ['Value #D', 'Real utilization'],
             ['Value #E', 'Power'],
-          ]) + p.column('Held', { decimals: 1 }) + p.column('Idle, held', { decimals: 1 }) + p.column('Real utilization', asShare) + p.column('Power', { unit: 'watt' })),
+          ]) + p.column('Held', { decimals: 1 }) + p.column('Idle, held', { decimals: 1 }) + p.column('Real utilization', colors.share) + p.column('Power', { unit: 'watt' })),
           d.at(10, 8, p.timeseries(
             'Real utilization by model',
             'Of all GPUs of each model. If one model drops while the others do not, its jobs ended or are waiting.',
@@ -237,6 +236,7 @@ local v = import '../lib/variable.libsonnet';
                           ),
                         ]))]
                       ) + p.sorted('missing', false) + p.renamed([['missing', 'What is missing'], ['todo', 'What to do'], ['Value', 'Number']])
+                      + p.column('What to do', { 'custom.minWidth': 400, 'custom.wrapText': true })
                       + { fieldConfig+: { defaults+: { noValue: 'everything is set up' } } }),
         ]),
       ]

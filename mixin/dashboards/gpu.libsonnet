@@ -91,25 +91,25 @@ local v = import '../lib/variable.libsonnet';
             'none',
             [p.instant('max by (%s) (last_over_time(kpulse_gpu_xid_last%s[$__range]))' % [labels.board(c), raw()], 'XID')]
           ) + colors.count + p.mappings({ '0': { text: 'none' } }) + p.noValue('none')),
-          d.at(3, 4, p.stat(
+          d.at(5, 4, p.stat(
             'Real utilization',
             'The weighted activity of SMs, tensor cores, memory and engine. Absent if too few inputs were read. ' + p.saturating,
             'percentunit',
             [p.instant(device('kpulse_gpu_real_utilization_ratio'), mig)]
           ) + colors.good + p.range(0, 1) + p.noValue('not read')),
-          d.at(3, 4, p.stat(
+          d.at(4, 4, p.stat(
             'GPU-Util',
             'What nvidia-smi calls utilization: the share of time in which some kernel ran. If it is far above real utilization, the kernels use little of the GPU.',
             'percentunit',
             [p.instant(device('kpulse_gpu_nvml_utilization_ratio'), mig)]
           ) + colors.count + p.range(0, 1) + p.noValue('not read')),
-          d.at(4, 4, p.stat(
+          d.at(7, 4, p.stat(
             'Workload class',
             'What the GPU is doing now. "unknown": too few inputs were read to tell.',
             'none',
-            [p.instant('max by (class, mig_profile, mig_instance) (kpulse_gpu_workload_class%s == 1)' % raw(), '{{class}}' + mig)]
+            [p.instant('max by (class, mig_profile, mig_instance) (kpulse_gpu_workload_class%s == 1) or on () label_replace(vector(0), "class", "not read", "", "")' % raw(), '{{class}}' + mig)]
           ) + colors.count + p.noValue('not read') + { options+: { textMode: 'name' } }),
-          d.at(6, 4, p.table(
+          d.at(24, 4, p.table(
             'Identity',
             'Where and what the GPU is, for a ticket; the latest values in the time range.',
             'none',

@@ -58,7 +58,7 @@ local v = import '../lib/variable.libsonnet';
           state('hot', colors.hot, 'Too hot, or throttled by heat: check fans, airflow and neighbours.'),
           state('ok', null, 'No condition is raised, and at least one could be read.'),
           d.at(4, 4, p.stat(
-            'Good GPU-hours',
+            'Good hours',
             'Share of time in state ok, relative to the time for which health was known.',
             'percentunit',
             [p.instant(q.ratio('(sum(sum_over_time(host:kpulse_gpu_health_gpus:rate5m%s[$__range])) or vector(0))' % q.recorded(c, ', state="ok"'), 'sum(sum_over_time(host:kpulse_gpu_health_gpus:rate5m%s[$__range]))' % q.recorded(c, ', state!="unknown"')))]
@@ -126,7 +126,7 @@ local v = import '../lib/variable.libsonnet';
           ) + p.decimals(0) + { fieldConfig+: { defaults+: { custom+: { drawStyle: 'bars', fillOpacity: 80 } } } }),
         ]),
         d.row('Memory', [
-          d.at(14, 9, p.table(
+          d.at(24, 7, p.table(
             'Memory errors and remapped rows',
             'Boards that have any; errors in the time range, and correctable ones per hour of it. Uncorrectable errors end jobs. A pending remap needs a reset, a failed remap a new board.',
             'none',
@@ -141,8 +141,8 @@ local v = import '../lib/variable.libsonnet';
             ['Value #C', 'Remapped, ever'],
             ['Value #D', 'Pending'],
             ['Value #E', 'Failed'],
-          ]) + p.decimals(0) + p.column('Correctable per hour', { unit: 'suffix:/h', decimals: 1 }) + p.noValue('no errors')),
-          d.at(10, 9, p.timeseries(
+          ]) + p.decimals(0) + p.column('Correctable per hour', { unit: 'suffix:/h', decimals: 0 }) + p.noValue('no errors')),
+          d.at(24, 7, p.timeseries(
             'Correctable errors per hour',
             'In the preceding hour, on the ten boards with the most in the time range. If one board stands out, plan a diagnostic run.',
             'suffix:/h',

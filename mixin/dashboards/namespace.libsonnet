@@ -49,7 +49,7 @@ local v = import '../lib/variable.libsonnet';
                          ['Value #C', 'Real utilization'],
                          ['Value #D', 'Energy'],
                        ]) + p.column('GPU-hours', { decimals: 1 }) + p.column('Idle GPU-hours', { decimals: 1 })
-                       + p.column('Real utilization', { unit: 'percentunit', decimals: 0, min: 0, max: 1, 'custom.cellOptions': { type: 'gauge', mode: 'basic' } })
+                       + p.column('Real utilization', colors.share)
                        + p.column('Energy', { unit: 'kwatth', decimals: 1 }),
 
   grafanaDashboards+:: {
@@ -69,20 +69,20 @@ local v = import '../lib/variable.libsonnet';
           ) + colors.bad('red') + p.decimals(1)),
           d.at(6, 3, p.stat('GPUs held now', 'GPUs held at the end of the time range. If far fewer than the quota, find out what the jobs wait for.', 'none', [p.instant('sum(%s)' % of('kpulse_allocation_held_gpus:rate5m'))]) + colors.count + p.decimals(1)),
           d.at(6, 3, p.stat(
-            'Real utilization while held',
+            'Real utilization',
             'Over the time for which it was known. If it is low with little idle time, the jobs run but use little of the GPUs; see the classes below. ' + p.saturating,
             'percentunit',
             [p.instant(q.ratio(total('kpulse_allocation_utilized_gpus:rate5m'), total('kpulse_allocation_known_gpus:rate5m')))]
           ) + colors.good + p.range(0, 1)),
           d.at(6, 3, p.stat(
-            'Idle share of GPU-hours held',
+            'Idle share',
             'The share in which nothing ran. Above 25 %: release GPUs between runs, or stop notebooks at night. A job that hangs is not idle: see Stalled now.',
             'percentunit',
             [p.instant(q.ratio('(%s or vector(0))' % total('kpulse_allocation_class_gpus:rate5m', ', class="idle"'), total('kpulse_allocation_held_gpus:rate5m')))]
           ) + colors.count + p.range(0, 1)),
           d.at(6, 3, p.stat('GPU-hours held', 'Held in the time range; the tables below show by whom.', 'none', [p.instant(total('kpulse_allocation_held_gpus:rate5m') + ' / 60')]) + colors.count + p.decimals(1)),
           d.at(6, 3, p.stat(
-            'Share of all GPU-hours held',
+            'Share of GPU-hours',
             'The share of all held GPU-hours that the selected namespaces, jobs, users and accounts held. Compare it with the share that they pay for.',
             'percentunit',
             [p.instant(q.ratio(total('kpulse_allocation_held_gpus:rate5m'), 'sum(sum_over_time(host:kpulse_allocation_held_gpus:rate5m%s[$__range]))' % q.cluster(c)))]
@@ -119,13 +119,13 @@ local v = import '../lib/variable.libsonnet';
           )),
         ]),
         d.row('Leagues', [
-          d.at(12, 10, p.table(
+          d.at(24, 8, p.table(
             'Kubernetes workloads',
             'Deployments, jobs and the like of Kubernetes, the largest first.',
             'none',
             league('%s, workload_namespace, workload_kind, workload_name' % c.clusterLabel, ', workload_namespace!=""')
-          ) + spent([['workload_namespace', 'Namespace'], ['workload_kind', 'Kind'], ['workload_name', 'Workload']])),
-          d.at(12, 10, p.table(
+          ) + spent([['workload_namespace', 'Namespace'], ['workload_kind', 'Kind'], ['workload_name', 'Workload']]) + p.noValue('no Kubernetes workload')),
+          d.at(24, 8, p.table(
             'Batch jobs',
             'Jobs of a batch system such as Slurm, the largest first.',
             'none',

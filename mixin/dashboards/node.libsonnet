@@ -46,20 +46,20 @@ local v = import '../lib/variable.libsonnet';
             [p.instant('max(%s)' % q.severity(c))]
           ) + p.mappings(q.severities) + p.thresholds([[null, 'red']]) + p.noValue('silent')),
           d.at(5, 4, p.stat(
-            'GPUs present / expected',
+            'Here / expected',
             'Boards present, and boards that the host had in the last day or should have.',
             'none',
             incidents.hereOfExpected(c)
-          ) + colors.count + p.colored('present, some missing', 'red')),
+          ) + colors.count + p.colored('only here', 'red')),
           d.at(3, 4, p.stat('Held', 'GPUs of this host that a pod or job holds.', 'none', [p.instant('sum(host:kpulse_allocation_held_gpus:rate5m%s)' % recorded)]) + colors.count + p.decimals(1)),
-          d.at(4, 4, p.stat(
+          d.at(5, 4, p.stat(
             'Real utilization',
             'Of the GPUs of this host, over the last 5 minutes. ' + p.saturating,
             'percentunit',
             [p.instant(q.ratio('sum(host:kpulse_gpu_utilized_gpus:rate5m%s)' % recorded, 'sum(host:kpulse_gpu_known_gpus:rate5m%s)' % recorded))]
           ) + colors.good + p.range(0, 1)),
           d.at(4, 4, p.stat('Hottest', 'The hottest board now. If only one is hot, check its fan and seating; if all are, the airflow.', 'celsius', [p.instant('max(%s)' % q.board(c, 'kpulse_gpu_temperature_celsius'))]) + colors.count),
-          d.at(4, 4, p.stat('Draw', 'All boards of the host together.', 'watt', [p.instant('sum(%s)' % q.board(c, 'kpulse_gpu_power_watts'))]) + colors.count),
+          d.at(3, 4, p.stat('Draw', 'All boards of the host together.', 'watt', [p.instant('sum(%s)' % q.board(c, 'kpulse_gpu_power_watts'))]) + colors.count),
         ]),
         d.row('Side by side', [
           d.at(24, 10, p.table(
@@ -83,6 +83,7 @@ local v = import '../lib/variable.libsonnet';
                          ['gpu', 'GPU'],
                          ['uuid', 'UUID'],
                          ['Value #A', 'Health'],
+                         ['action', 'What to do'],
                          ['class', 'Class'],
                          ['Value #C', 'Real utilization'],
                          ['Value #D', 'GPU-Util'],
@@ -91,9 +92,8 @@ local v = import '../lib/variable.libsonnet';
                          ['Value #G', 'Power'],
                          ['Value #H', 'Holders'],
                          ['Value #I', 'Conditions'],
-                         ['action', 'What to do'],
                        ]) + p.column('Health', { mappings: p.valueMappings(q.severities), 'custom.cellOptions': { type: 'color-text' } })
-                       + p.column('Real utilization', { unit: 'percentunit', decimals: 0, min: 0, max: 1, 'custom.cellOptions': { type: 'gauge', mode: 'basic' } })
+                       + p.column('Real utilization', colors.share)
                        + p.column('GPU-Util', { unit: 'percentunit', decimals: 0 })
                        + p.column('Memory used', { unit: 'percentunit', decimals: 0 })
                        + p.column('Temperature', { unit: 'celsius' })
@@ -116,7 +116,7 @@ local v = import '../lib/variable.libsonnet';
               p.query(machine('cpu_utilization_ratio'), 'CPUs'),
               p.query('1 - %s\n/ on (%s)\n%s' % [machine('memory_available_bytes'), labels.host(c), machine('memory_total_bytes')], 'memory'),
             ]
-          ) + p.range(0, 1) + p.lines([['CPUs', 'blue'], ['memory', 'purple']])),
+          ) + p.range(0, 1) + p.lines([['CPUs', 'blue'], ['memory', 'purple']]) + p.noValue('not read')),
           d.at(24, 7, p.stateTimeline(
             'Conditions of each GPU',
             'Raised conditions of each GPU: red makes the board crit, orange warn, yellow hot. "gone": the board is missing.',
@@ -136,8 +136,8 @@ local v = import '../lib/variable.libsonnet';
         ]),
         d.row('What went wrong', [
           d.at(24, 7, incidents.alerts(c)),
-          d.at(12, 7, incidents.missingBoards(c)),
-          d.at(12, 7, incidents.xidBoards(c)),
+          d.at(24, 5, incidents.missingBoards(c)),
+          d.at(24, 5, incidents.xidBoards(c)),
           d.at(24, 4, p.table(
                         'Sources of the host',
                         'Whether the proxy can read the GPUs. If it is down or old, the panels above show old values.',

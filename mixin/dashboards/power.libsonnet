@@ -27,16 +27,16 @@ local v = import '../lib/variable.libsonnet';
       [v.datasource(c), v.cluster(c), v.hostname(c)],
       [
         d.row('Now', [
-          d.at(5, 4, p.stat('Power draw', 'All boards together. Compare it with the power budget of the racks.', 'watt', [p.instant('sum(host:kpulse_gpu_energy:rate5m%s)' % recorded)]) + colors.count),
+          d.at(4, 4, p.stat('Power draw', 'All boards together. Compare it with the power budget of the racks.', 'watt', [p.instant('sum(host:kpulse_gpu_energy:rate5m%s)' % recorded)]) + colors.count),
           d.at(5, 4, p.stat('Energy used', 'By all boards in the time range.', 'kwatth', [p.instant('sum(sum_over_time(host:kpulse_gpu_energy:rate5m%s[$__range])) * 60 / 3.6e6' % recorded)]) + colors.count + p.decimals(1)),
           d.at(5, 4, p.stat(
-            'Energy per utilized GPU-hour',
+            'Energy/used hour',
             'Energy used per fully utilized GPU-hour. It falls as fewer hours are unused.',
             'kwatth',
             [p.instant(q.ratio('sum(sum_over_time(host:kpulse_gpu_energy:rate5m%s[$__range])) / 1000' % recorded, 'sum(sum_over_time(host:kpulse_gpu_utilized_gpus:rate5m%s[$__range]))' % recorded))]
-          ) + colors.count + p.decimals(2)),
-          d.at(4, 4, p.stat('Boards slowed by heat', 'Boards that heat is throttling now. Check fans and airflow.', 'none', [p.instant('count(max by (%s) (kpulse_gpu_clock_event_active%s) == 1) or vector(0)' % [labels.board(c), q.raw(c, ', reason=~"sw_thermal|hw_thermal"')])]) + colors.bad(colors.hot)),
-          d.at(5, 4, p.stat('Boards slowed by the power brake', 'Boards with an active power brake. Check the power supplies and the rack.', 'none', [p.instant('count(%s == 1) or vector(0)' % q.board(c, 'kpulse_gpu_clock_event_active', ', reason="hw_power_brake"'))]) + colors.bad('orange')),
+          ) + colors.count + p.decimals(0)),
+          d.at(5, 4, p.stat('Slowed by heat', 'Boards that heat is throttling now. Check fans and airflow.', 'none', [p.instant('count(max by (%s) (kpulse_gpu_clock_event_active%s) == 1) or vector(0)' % [labels.board(c), q.raw(c, ', reason=~"sw_thermal|hw_thermal"')])]) + colors.bad(colors.hot)),
+          d.at(5, 4, p.stat('Slowed by brake', 'Boards with an active power brake. Check the power supplies and the rack.', 'none', [p.instant('count(%s == 1) or vector(0)' % q.board(c, 'kpulse_gpu_clock_event_active', ', reason="hw_power_brake"'))]) + colors.bad('orange')),
         ]),
         d.row('Power', [
           d.at(12, 9, p.stacked('Power by host', 'The 20 hosts that drew the most at any time. A host that draws much less than similar hosts is idle or broken.', 'watt', largest('host:kpulse_gpu_energy:rate5m' + recorded, labels.host(c), labels.legend(c, '{{hostname}}')))),

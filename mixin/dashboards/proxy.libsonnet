@@ -50,12 +50,12 @@ local v = import '../lib/variable.libsonnet';
       [v.datasource(c), v.cluster(c), v.instance(c)],
       [
         d.row('Now', [
-          d.at(4, 4, p.stat('Proxies down', 'Addresses that Prometheus cannot scrape: their GPUs are not monitored.', 'none', [p.instant(counted(addresses(labels.down(c, chosen)), up))]) + colors.bad('red')),
-          d.at(4, 4, p.stat('Proxies up', 'Addresses that answer, in any scrape job. If fewer than hosts with GPUs, some hosts have no proxy.', 'none', [p.instant(counted(addresses(raw('kpulse_build_info')), up))]) + colors.count),
-          d.at(4, 4, p.stat('Sources down', 'Exporters, host engines or drivers that a proxy cannot read; its landing page (/) shows cause and remedy.', 'none', [p.instant(counted('count(%s == 0)' % bySource('kpulse_source_up'), raw('kpulse_source_up')))]) + colors.bad('red')),
-          d.at(4, 4, p.stat('Devices read', 'GPUs and MIG instances in the last readings.', 'none', [p.instant('sum(%s)' % bySource('kpulse_source_devices'))]) + colors.count),
-          d.at(4, 4, p.stat('Fields missing', 'Inputs of scores that a source does not provide. See the table below.', 'none', [p.instant(counted('count(max by (%s, field) (%s) == 1)' % [source, raw('kpulse_source_field_missing')], raw('kpulse_source_up')))]) + colors.bad(colors.hot)),
-          d.at(4, 4, p.stat('Proxy versions', 'Versions that run now. If more than one outside a roll-out, update the old ones.', 'none', [p.instant('count(count by (version) (%s))' % raw('kpulse_build_info'))]) + colors.count),
+          d.at(8, 3, p.stat('Proxies down', 'Addresses that Prometheus cannot scrape: their GPUs are not monitored.', 'none', [p.instant(counted(addresses(labels.down(c, chosen)), up))]) + colors.bad('red')),
+          d.at(8, 3, p.stat('Proxies up', 'Addresses that answer, in any scrape job. If fewer than hosts with GPUs, some hosts have no proxy.', 'none', [p.instant(counted(addresses(raw('kpulse_build_info')), up))]) + colors.count),
+          d.at(8, 3, p.stat('Sources down', 'Exporters, host engines or drivers that a proxy cannot read; its landing page (/) shows cause and remedy.', 'none', [p.instant(counted('count(%s == 0)' % bySource('kpulse_source_up'), raw('kpulse_source_up')))]) + colors.bad('red')),
+          d.at(8, 3, p.stat('Devices read', 'GPUs and MIG instances in the last readings.', 'none', [p.instant('sum(%s)' % bySource('kpulse_source_devices'))]) + colors.count),
+          d.at(8, 3, p.stat('Fields missing', 'Inputs of scores that a source does not provide. See the table below.', 'none', [p.instant(counted('count(max by (%s, field) (%s) == 1)' % [source, raw('kpulse_source_field_missing')], raw('kpulse_source_up')))]) + colors.bad(colors.hot)),
+          d.at(8, 3, p.stat('Proxy versions', 'Versions that run now. If more than one outside a roll-out, update the old ones.', 'none', [p.instant('count(count by (version) (%s))' % raw('kpulse_build_info'))]) + colors.count),
         ]),
         d.row('Who is down', [
           d.at(24, 6, p.table(
@@ -102,7 +102,7 @@ local v = import '../lib/variable.libsonnet';
             'Inputs of scores that a source does not provide. Add the counter to the exporter, or free the profiling counters.',
             'none',
             [p.rows(q.most('max by (%s, field) (%s) == 1' % [source, raw('kpulse_source_field_missing')]))]
-          ) + p.renamed([[c.clusterLabel, 'Cluster'], ['instance', 'Proxy'], ['source', 'Source'], ['field', 'Field']])),
+          ) + p.renamed([[c.clusterLabel, 'Cluster'], ['instance', 'Proxy'], ['field', 'Field'], ['source', 'Source']])),
           d.at(24, 7, p.timeseries(
             'Lines and values left out per hour',
             'Malformed lines and impossible values in the preceding hour. If they keep coming, the exporter may be of an unknown version.',

@@ -30,6 +30,8 @@ local panel = import 'panel.libsonnet';
 
   // good is for ratios where more is better. It is never red: low is not a fault.
   good:: panel.thresholds([[null, '#6e7077'], [0.1, '#5794f2'], [0.4, '#3274d9'], [0.75, '#1f60c4']]),
+  // share is the same for a column: a number, since a gauge without a reading looks like one at 0.
+  share:: { unit: 'percentunit', decimals: 0, 'custom.cellOptions': { type: 'color-text' } } + self.good.fieldConfig.defaults,
   count:: panel.thresholds([[null, 'text']]),
   // raised maps the rank of the state that a condition raises (query.libsonnet's severities) to word and color:
   // loud if raised, invisible if not.

@@ -44,7 +44,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     local expected = self.expected(c);
     [
       p.instant('%s >= %s' % [here, expected], 'here'),
-      p.instant('%s < %s' % [here, expected], 'present, some missing'),
+      p.instant('%s < %s' % [here, expected], 'only here'),
       p.instant(expected, 'expected'),
     ],
 
@@ -87,11 +87,11 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
       'none',
       [p.rows(q.most('1000 * (\n%s\n)' % held))]
     ) + p.sorted('Value') + p.renamed(labels.columns(c) + [
+      ['Value', 'Gone'],
       ['xid', 'XID'],
       ['workload_namespace', 'Namespace'],
       ['workload_pod', 'Pod'],
       ['hpc_job', 'Job'],
-      ['Value', 'Gone'],
     ]) + p.column('Gone', ago)
     + p.column('XID', { mappings: words(function(x) {}), 'custom.cellOptions': { type: 'color-text' } })
     + p.noValue('no board is gone'),
@@ -141,13 +141,13 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     ) + p.joined + p.sorted('Value #B') + p.sorted('Value #A') + p.renamed([
       ['severity', 'Severity'],
       ['alertname', 'Alert'],
+      ['Value #B', 'Since'],
     ] + labels.columns(c) + [
       ['instance', 'Proxy'],
       ['workload_namespace', 'Namespace'],
       ['workload_kind', 'Kind'],
       ['workload_name', 'Workload'],
       ['hpc_job', 'Job'],
-      ['Value #B', 'Since'],
     ]) + p.column('Since', ago)
     + p.column('Severity', {
       'custom.width': 80,

@@ -24,6 +24,36 @@ local base(type, title, description, unit, targets) = {
 // trouble.
 local least = { percentunit: 0.1, s: 0.01 };
 
+// leastWidths is the width in pixels below which a text column is not cut but the table scrolls sideways: what names a
+// row stays readable.
+local leastWidths = {
+  Cluster: 70,
+  Host: 90,
+  Job: 100,
+  Namespace: 100,
+  Pod: 180,
+  Workload: 90,
+  Kind: 100,
+  Mostly: 170,
+  Class: 170,
+  Condition: 210,
+  Action: 130,
+  'What to do': 150,
+  'What happened': 330,
+  Model: 190,
+  Proxy: 120,
+  Source: 200,
+  Field: 170,
+  Backend: 100,
+  'Values are': 90,
+  User: 80,
+  Account: 80,
+  'What is missing': 230,
+  Driver: 110,
+  'PCI address': 150,
+  'Full UUID': 310,
+};
+
 // columns sets the format of text columns by displayed name. Columns without a width share the remaining space.
 // Text columns have no unit: Grafana would print job 88049300 as "88049300%".
 local columns = {
@@ -39,7 +69,7 @@ local columns = {
   State: { 'custom.width': 70 },
   XID: { 'custom.width': 52 },
   SXID: { 'custom.width': 70 },
-};
+} + { [name]: { 'custom.minWidth': leastWidths[name] } for name in std.objectFields(leastWidths) };
 
 // isValue reports whether a column, by its name in the query, contains numbers.
 local isValue(column) = std.startsWith(column, 'Value');
@@ -126,7 +156,9 @@ local steps(list) = {
   table(title, description, unit, targets):: base('table', title, description + (if capped(targets) then ' Shows the first %d.' % q.rows else ''), null, targets) {
     valueUnit:: unit,
     fieldConfig+: {
-      defaults+: { custom: { align: 'auto', cellOptions: { type: 'auto' }, inspect: false, filterable: false, minWidth: 60 } },
+      defaults+: { custom: { align: 'auto', cellOptions: { type: 'auto' }, inspect: false, filterable: false, minWidth: 60 } }
+                 // Grafana's own thresholds would make text without a color green.
+                 + { color: { mode: 'thresholds' }, thresholds: steps([[null, 'text']]) },
       // The text of an empty table must not appear in empty cells of a table with rows.
       overrides+: [{ matcher: { id: 'byRegexp', options: '/.*/' }, properties: [{ id: 'noValue', value: '' }] }],
     },

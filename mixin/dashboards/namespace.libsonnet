@@ -110,10 +110,14 @@ local v = import '../lib/variable.libsonnet';
           )),
           d.at(24, 8, p.timeseries(
             'Power of a GPU by namespace and job',
-            'The mean of the GPUs that each holds; of the 20 that held the most at any time. If it falls and stays low while the job runs, the job hangs, or waits for data.',
+            'The mean of the GPUs that each holds; of the 20 with the most GPU-hours. If it falls and stays low while the job runs, the job hangs, or waits for data.',
             'watt',
             [p.query(
-              q.ofHighest(20, q.ratio(sumBy('kpulse_allocation_energy:rate5m'), sumBy('kpulse_allocation_held_gpus:rate5m')), sumBy('kpulse_allocation_held_gpus:rate5m'), byWhom),
+              q.among(
+                '(%s)' % q.ratio(sumBy('kpulse_allocation_energy:rate5m'), sumBy('kpulse_allocation_held_gpus:rate5m')),
+                'topk(20, sum by (%s) (sum_over_time(%s[$__range] @ end())))' % [byWhom, of('kpulse_allocation_held_gpus:rate5m')],
+                byWhom
+              ),
               labels.legend(c, '{{workload_namespace}} {{hpc_job}}')
             )]
           )),

@@ -65,9 +65,7 @@ local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__int
   or0(query, other):: '%s\nor\n0 * %s' % [query, other],
   // highest returns, for the whole range, the n lines of a chart that have the highest value at any step. topk
   // alone selects at each step, and so draws dots, of many more than n lines. `by` is the labels of a line.
-  highest(n, series, by):: self.ofHighest(n, series, series, by),
-  // ofHighest is another query for the same n.
-  ofHighest(n, query, series, by):: '(%s)\nand on (%s)\n%s' % [query, by, extreme('topk', 'max', n, series)],
+  highest(n, series, by):: '(%s)\nand on (%s)\n%s' % [series, by, extreme('topk', 'max', n, series)],
   lowest(n, series, by):: '(%s)\nand on (%s)\n%s' % [series, by, extreme('bottomk', 'min', n, series)],
   // rest is the sum of the lines that highest leaves out.
   rest(n, series, by):: 'sum(\n(%s)\nunless on (%s)\n%s\n)' % [series, by, extreme('topk', 'max', n, series)],

@@ -58,6 +58,9 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	switch {
 	case len(args) > 1 && args[0] == "help":
 		args = append(slices.Clone(args[1:]), "--help")
+		if spoken[args[0]] != nil {
+			args = slices.Concat(spoken[args[0]], args[1:])
+		}
 	case len(args) > 0 && spoken[args[0]] != nil:
 		args = slices.Concat(spoken[args[0]], args[1:])
 	}

@@ -70,6 +70,9 @@ var jobAdvice = []adviceRow{
 	{name: "unknown_limit", text: "What limits the job is not known for %s of the time: have the exporter serve SM activity (deploy/dcgm-counters.csv).",
 		classes: []canonical.Class{canonical.ClassUnknown}, least: mostly},
 	{name: "healthy", text: "The GPUs were well used: nothing needs to change.", applies: func(r *JobReport) []any {
+		if len(r.Missing) > 0 {
+			return nil
+		}
 		if r.Sum.Real >= goodUse || r.Sum.share(canonical.FP64HPCCompute) >= mostly {
 			return []any{}
 		}

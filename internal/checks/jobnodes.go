@@ -47,8 +47,13 @@ type page struct {
 func fromNodes(ctx context.Context, job string, targets []client.Target) (*JobReport, error) {
 	pages := make([]page, len(targets))
 	var asking sync.WaitGroup
+	slots := make(chan struct{}, 64) // proxies asked at a time
 	for i := range targets {
-		asking.Go(func() { pages[i] = page{client.Fetch(ctx, targets[i]), client.ListEvents(ctx, targets[i:i+1])[0]} })
+		slots <- struct{}{}
+		asking.Go(func() {
+			defer func() { <-slots }()
+			pages[i] = page{client.Fetch(ctx, targets[i]), client.ListEvents(ctx, targets[i:i+1])[0]}
+		})
 	}
 	asking.Wait()
 	r := &JobReport{Job: job, Source: fromProxies}
@@ -97,13 +102,17 @@ func (r *JobReport) take(p *page, g *client.GPU, is func(*client.Allocation) boo
 	if mine == 0 || slices.ContainsFunc(r.GPUs, func(o jobGPU) bool { return o.device() == of.device() }) {
 		return
 	}
-	r.Seconds = max(r.Seconds, sum.held)
 	of.usage, of.Shared = sum.inHours(math.NaN()), len(g.Allocations) > present
+	since := time.Time{} // of a shared GPU the job has a part of the time, which says nothing of when it began
+	if !of.Shared && sum.held > 0 {
+		r.Seconds = max(r.Seconds, sum.held)
+		since = p.node.At.Add(-time.Duration(sum.held * float64(time.Second)))
+	}
 	if present > 0 {
 		v := &g.Values
 		of.Now = &jobNow{g.Class.String(), reading(g.RealUtilization), reading(v[canonical.NVMLUtilization]), reading(v[canonical.FramebufferUsed]),
 			reading(v[canonical.Power]), reading(v[canonical.Temperature])}
-		of.addFaults(p, sum.held)
+		of.addFaults(p, since)
 	}
 	r.GPUs = append(r.GPUs, of)
 }
@@ -123,8 +132,8 @@ func (a *account) add(of *client.Allocation) {
 	}
 }
 
-// addFaults adds what is raised on the board of a GPU, and what the events of its proxy have of the last seconds.
-func (g *jobGPU) addFaults(p *page, seconds float64) {
+// addFaults adds what is raised on the board of a GPU, and what the events of its proxy have since a time.
+func (g *jobGPU) addFaults(p *page, since time.Time) {
 	add := func(c canonical.Condition, state canonical.Health) {
 		if row := (conditionReport{c.String(), state.String()}); !slices.Contains(g.Conditions, row) {
 			g.Conditions = append(g.Conditions, row)
@@ -137,7 +146,6 @@ func (g *jobGPU) addFaults(p *page, seconds float64) {
 			}
 		}
 	}
-	since := p.node.At.Add(-time.Duration(seconds * float64(time.Second)))
 	for _, e := range p.events {
 		switch {
 		case e.UUID != g.UUID || e.Hostname != g.Hostname || e.GPU != g.GPU || e.At.Before(since) || p.node.At.IsZero():

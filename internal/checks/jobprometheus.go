@@ -85,7 +85,7 @@ func (s *server) findLife(ctx context.Context, r *JobReport, id bool, now time.T
 	if err == nil {
 		s.end, err = edge("max(max_over_time(timestamp(kpulse_allocation_info{JOB})[1h:5s]))", at[last].Timestamp.Time())
 	}
-	s.step = max(time.Second, s.end.Sub(s.begin).Round(time.Second)/parts)
+	s.step = max(time.Second, (s.end.Sub(s.begin).Round(time.Second) / parts).Truncate(time.Millisecond)) // as the server does
 	if r.Begin, r.Seconds = s.begin, s.end.Sub(s.begin).Seconds(); now.Sub(s.end) > around {
 		r.End = s.end
 	}
@@ -135,10 +135,19 @@ func (s *server) course(ctx context.Context, query string, begin, end time.Time,
 
 // unanswered returns an error of a query with what to do.
 func unanswered(err error) error {
-	if err != nil {
-		err = fmt.Errorf("--prometheus.url: %w; see whether a Prometheus server answers there, and give its URL without /api", err)
+	if err == nil {
+		return nil
 	}
-	return err
+	remedy := "see whether a Prometheus server answers there, and give its URL without /api"
+	if refused, ok := errors.AsType[*promv1.Error](err); ok {
+		switch {
+		case strings.Contains(refused.Msg, "401") || strings.Contains(refused.Msg, "403"):
+			remedy = "check the user and password, or the token, in the file of --tui.http-config"
+		case refused.Type == promv1.ErrExec || refused.Type == promv1.ErrTimeout || refused.Type == promv1.ErrBadData:
+			remedy = "ask when the server is less busy, or raise its limits on queries"
+		}
+	}
+	return fmt.Errorf("--prometheus.url: %w; %s", err, remedy)
 }
 
 // held is what a server knows of a GPU of the job.
@@ -180,7 +189,7 @@ var jobQueries = []struct {
 		}},
 	// A code that first came in the life of the job reads 0 for a while.
 	{"max by (BOARD, xid) (increase(kpulse_gpu_xid_errors_total{UUIDS}[LIFE]) > 0 or (last_over_time(kpulse_gpu_xid_errors_total{UUIDS}[LIFE]) " +
-		"unless last_over_time(kpulse_gpu_xid_errors_total{UUIDS}[1h] offset LIFE)))", 0, func(g *held, m model.Metric, _ float64) {
+		"unless on (BOARD, xid) last_over_time(kpulse_gpu_xid_errors_total{UUIDS}[1h] offset LIFE)))", 0, func(g *held, m model.Metric, _ float64) {
 		if code, err := strconv.ParseUint(string(m["xid"]), 10, 32); err == nil {
 			g.XIDs = append(g.XIDs, uint32(code))
 		}
@@ -262,7 +271,9 @@ func (s *server) readDevices(ctx context.Context, r *JobReport) (gpus []*held, e
 func (s *server) dense(values []model.SamplePair) []float64 {
 	all := slices.Repeat([]float64{math.NaN()}, int(s.end.Sub(s.begin)/s.step)+1)
 	for _, v := range values {
-		all[int(v.Timestamp.Time().Sub(s.begin).Round(s.step)/s.step)] = float64(v.Value)
+		if i := int(v.Timestamp.Time().Sub(s.begin).Round(s.step) / s.step); i >= 0 && i < len(all) {
+			all[i] = float64(v.Value)
+		}
 	}
 	return all
 }

@@ -139,9 +139,12 @@ func (a *account) inHours(nvml float64) usage {
 
 // derive fills in what follows from the rest.
 func (u *usage) derive() {
-	u.Idle, u.Real, u.Power = u.Classes[canonical.Idle.String()], reading(math.NaN()), reading(math.NaN())
+	nan := reading(math.NaN())
+	u.Idle, u.Real, u.Power = u.Held*u.share(canonical.Idle), nan, nan
 	if u.Known > 0 {
 		u.Real = u.Utilized / u.Known
+	} else {
+		u.Utilized = nan
 	}
 	u.Unused = u.Held * (1 - u.Real)
 	if u.Held > 0 {
@@ -149,8 +152,11 @@ func (u *usage) derive() {
 	}
 }
 
-// share returns the share of the held hours in some classes.
+// share returns the share of the held hours in some classes, NaN if none is known.
 func (u *usage) share(classes ...canonical.Class) (sum reading) {
+	if len(u.Classes) == 0 {
+		return reading(math.NaN())
+	}
 	for _, c := range classes {
 		sum += u.Classes[c.String()] / u.Held
 	}

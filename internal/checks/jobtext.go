@@ -75,6 +75,8 @@ func (r *JobReport) devices() string {
 func (r *JobReport) times() string {
 	took := hours(r.Seconds)
 	switch {
+	case r.Seconds == 0:
+		return "shared with others, so its age is not known"
 	case r.Source == fromProxies && slices.ContainsFunc(r.GPUs, func(g jobGPU) bool { return g.Now != nil }):
 		return took + " so far"
 	case r.Source == fromProxies:

@@ -11,7 +11,7 @@ import (
 )
 
 // Frame writes a reading for people: source and time, the host if known, a line for each
-// device, and below these what is missing and the batch job that we run in. No line of the table is longer than v.Width.
+// device, and below these what is missing and the batch job that we run in. The table leaves out columns that v.Width has no room for.
 // It returns the error of out.
 func Frame(out io.Writer, v *View) error {
 	text := &strings.Builder{}

@@ -2,8 +2,36 @@ package expose
 
 import (
 	"math"
+	"sync"
 	"testing"
+	"time"
 )
+
+// TestHistoryHoldsOneLock: points are added while pages are drawn, and neither waits for the other for ever.
+func TestHistoryHoldsOneLock(t *testing.T) {
+	f := sourceOf(snapshotOf("s", board()))
+	f.snapshot.Frame.At = time.Now()
+	h := &history{sources: NewSet(f), devices: map[historyKey]*points{}}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 200 {
+				h.latest.Store(0)
+				h.add()
+			}
+		})
+		all.Go(func() {
+			for range 200 {
+				new(sourceView).addDevices(f, h)
+			}
+		})
+	}
+	all.Wait()
+	var v sourceView
+	if v.addDevices(f, h); len(v.GPUs) != 1 || v.GPUs[0].Line == "" {
+		t.Errorf("rows %+v", v.GPUs)
+	}
+}
 
 // TestLine: a line has a point for each quarter minute, the latest at 39, the full height for 1, and
 // gaps where nothing was read.

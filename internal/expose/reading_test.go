@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ type fakeSource struct {
 	ready    error
 	slow     bool // Read waits for the end of its context
 
+	glancing sync.Mutex
 	deadline atomic.Int64 // time left when Read was called, in ns
 	entered  chan struct{}
 	hold     chan struct{} // Read waits until it is closed; nil: does not wait
@@ -83,6 +85,8 @@ func (f *fakeSource) Read(ctx context.Context) (*canonical.Snapshot, func(), err
 }
 
 func (f *fakeSource) Glance(see func(*canonical.Snapshot)) {
+	f.glancing.Lock() // as a pipeline does
+	defer f.glancing.Unlock()
 	if f.snapshot != nil {
 		see(f.snapshot)
 	}

@@ -192,6 +192,7 @@ const (
 	remedyLocal = "it is for --backend=dcgm and nvml, and for --once, --export and --tui; other backends serve what their source serves"
 	remedyKube  = "only the server asks Kubernetes, not --once, --export or --tui; leave it out"
 	remedyCheck = "it is for kpulse-proxy check health"
+	remedyAsk   = "it is for kpulse-proxy check health and report"
 
 	remedyReport = "it is for kpulse-proxy report"
 )

@@ -127,14 +127,14 @@ var table = []setting{
 		at:   func(o *Options) any { return &o.TUIFocus },
 		help: "tui: begin with all readings of one GPU, as :focus does: 3, 3:9 for a MIG instance, or the beginning of a UUID."},
 
-	{Flag: "url", group: groupHealth, placeholder: "URL", Modes: modeHealth | modeReport, remedy: remedyCheck, at: func(o *Options) any { return &o.CheckURLs },
+	{Flag: "url", group: groupHealth, placeholder: "URL", Modes: modeHealth | modeReport, remedy: remedyAsk, at: func(o *Options) any { return &o.CheckURLs },
 		help: "The kpulse-proxy to ask, as http://NODE:9401/metrics or NODE (default: the one on this machine). With --backend, --source or " +
 			"--replay, check health takes one reading itself instead, which shows neither rises of counters nor earlier XIDs. report asks " +
 			"several: repeat it, or give a list of Slurm's, such as node[1-4,7] (default: those of SLURM_JOB_NODELIST, if that is set)."},
-	{Flag: "timeout", group: groupHealth, standard: "10s", Modes: modeHealth | modeReport, remedy: remedyCheck,
+	{Flag: "timeout", group: groupHealth, standard: "10s", Modes: modeHealth | modeReport, remedy: remedyAsk,
 		at:    func(o *Options) any { return &o.CheckTimeout },
 		check: func(o *Options) error { return within(o.CheckTimeout, Duration(time.Millisecond), longestPoll) },
-		help:  "Longest time to wait for the answer; then health is unknown."},
+		help:  "Longest time to wait for the answer; for check health, health is then unknown."},
 	{Flag: "prometheus.url", group: groupHealth, placeholder: "URL", Modes: modeReport, remedy: remedyReport, at: func(o *Options) any { return &o.PrometheusURL },
 		help: "report: ask this Prometheus server, or one with its API, instead of proxies: for a job that is over, and for its whole life."},
 	{Flag: "comment", group: groupHealth, Modes: modeReport, remedy: remedyReport, at: func(o *Options) any { return &o.Comment },

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"strings"
+
 	"fmt"
 	"slices"
 
@@ -41,7 +43,7 @@ func drawCard(r screen.Rect, s *State, u *client.Unit) {
 	below := p.rows(in.W, body.H-len(cardBars)) // rows for the problem
 	switch {
 	case !sick:
-		write(at, 0, piece{g.Model, styleLabel}, piece{g.Profile, styleLabel})
+		write(at, 0, piece{strings.TrimSpace(g.Model + " " + g.Profile), styleLabel})
 	case g.Gone || below > 0 && len(u.Instances) == 0:
 		write(at, 0, piece{p.what, p.style})
 	default:

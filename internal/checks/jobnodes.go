@@ -104,7 +104,7 @@ func (r *JobReport) take(p *page, g *client.GPU, is func(*client.Allocation) boo
 	}
 	of.usage, of.Shared = sum.inHours(math.NaN()), len(g.Allocations) > present
 	since := time.Time{} // of a shared GPU the job has a part of the time, which says nothing of when it began
-	if !of.Shared && sum.held > 0 {
+	if (!of.Shared || present == 0) && sum.held > 0 {
 		r.Seconds = max(r.Seconds, sum.held)
 		since = p.node.At.Add(-time.Duration(sum.held * float64(time.Second)))
 	}

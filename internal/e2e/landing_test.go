@@ -36,8 +36,7 @@ DCGM_FI_PROF_GR_ENGINE_ACTIVE{gpu="1",UUID="GPU-2",GPU_I_ID="3",GPU_I_PROFILE="1
 <td class="figure" data-is="Real">–</td><td class="figure" data-is="GPU-Util">–</td><td></td><td data-is="Class">in MIG</td>`, // known from its instance alone
 		`1:3 1g.10gb</td>
 <td class="figure" data-is="Real">–</td><td class="figure" data-is="GPU-Util">–</td><td></td><td data-is="Class"><span title="An input that decides the class was not read`,
-		`<p class="counts"><span class="crit">1 GPU crit</span> <span class="unknown">1 GPU unknown</span> </p>`, `http-equiv="refresh"`,
-		"<title>1 GPU crit · 1 GPU unknown · kpulse-proxy</title>", `<path d="M39`, "ml/&lt;script&gt;", "<pre>DCGM_FI_PROF_SM_ACTIVE,gauge,",
+		`http-equiv="refresh"`, `<path d="M39`, "ml/&lt;script&gt;", "<pre>DCGM_FI_PROF_SM_ACTIVE,gauge,",
 	}
 	wants := func(landing string) {
 		t.Helper()
@@ -51,9 +50,13 @@ DCGM_FI_PROF_GR_ENGINE_ACTIVE{gpu="1",UUID="GPU-2",GPU_I_ID="3",GPU_I_PROFILE="1
 		}
 	}
 	landing := awaitPage(t, c, "/", http.StatusOK, "● up")
-	if wants(landing); strings.Contains(landing, "Last good reading") {
-		t.Errorf("the reading is old:\n%s", landing)
+	if wants(landing); strings.Contains(landing, "Last good reading") || !strings.Contains(landing, "<title>1 GPU crit · 1 GPU unknown · kpulse-proxy</title>") ||
+		!strings.Contains(landing, `<p class="counts"><span class="crit">1 GPU crit</span> <span class="unknown">1 GPU unknown</span> </p>`) {
+		t.Errorf("the reading is old, or not counted:\n%s", landing)
 	}
 	down.Store(true)
-	wants(awaitPage(t, c, "/", http.StatusOK, `(?s)● down.*Last good reading, [0-9]+s old`))
+	landing = awaitPage(t, c, "/", http.StatusOK, `(?s)● down.*Last good reading, [0-9]+s old`)
+	if wants(landing); !strings.Contains(landing, `<span class="down">1 source down</span> <span class="unknown">2 GPUs unknown</span>`) {
+		t.Errorf("what is not known now is counted as known:\n%s", landing)
+	}
 }

@@ -267,13 +267,14 @@ type shown struct{ page, panel, choice string }
 var told = map[shown][]map[string]string{
 	// Four parked GPUs use 0.1 %; eight that pretrain 71.3 %.
 	{"kpulse-efficiency", "Holders by unused GPU-hours", "all"}: {
-		{"Cluster": "west", "Namespace": "notebooks", "Workload": "lab-7", "Unused": "4.0", "Cost": "$10.00", "Held": "4.0", "Idle": "4.0", "Real utilization": "0%"},
+		// Four idle GPUs for an hour at $2.50, and for a minute more: Prometheus 2 counts both ends of a range.
+		{"Cluster": "west", "Namespace": "notebooks", "Workload": "lab-7", "Unused": "4.0", "Cost": "$10.05", "Held": "4.0", "Idle": "4.0", "Real utilization": "0%"},
 		{"Cluster": "east", "Namespace": "team-vision", "Workload": "vision-1", "Unused": "2.3", "Held": "8.0", "Idle": "0.0", "Real utilization": "71%"},
 	},
 	// 15 GPUs of the solver use 44.4 %, and one is at 14.1 % for 55 minutes.
 	{"kpulse-efficiency", "Users by unused GPU-hours", "all"}:      {{"Cluster": "east", "User": "bob", "Unused": "9.2", "Idle": "0.0", "Real utilization": "43%"}},
 	{"kpulse-efficiency", "Accounts by unused GPU-hours", "all"}:   {{"Cluster": "east", "Account": "biology", "Unused": "9.2"}},
-	{"kpulse-efficiency", "Namespaces by unused GPU-hours", "all"}: {{"Cluster": "east", "Namespace": "notebooks", "Unused": "4.0", "Cost": "$10.00"}},
+	{"kpulse-efficiency", "Namespaces by unused GPU-hours", "all"}: {{"Cluster": "east", "Namespace": "notebooks", "Unused": "4.0", "Cost": "$10.05"}},
 	// Since the fleet began, two hours ago.
 	{"kpulse-efficiency", "Devices held and idle", "all"}:      {{"Cluster": "east", "Host": "gpu-007", "GPU": "0", "Namespace": "notebooks", "GPUs": "1.00", "Idle of it": "2.0 hours", "Held for": "2.0 hours"}},
 	{"kpulse-efficiency", "GPUs held, free and in all", "all"}: {{"in all": "118"}}, // 16 hosts of 8, but for two boards that are gone and a host that is silent

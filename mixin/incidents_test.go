@@ -51,7 +51,7 @@ var stops = map[string][]stop{
 		{"GPUs and hosts", map[string]string{"GPUs": "16", "hosts": "2"}},
 		{"What to change", map[string]string{"What": "stalled"}},
 		{"Whose", map[string]string{"Cluster": "{cluster}", "Job": "{job}", "User": "ada", "Account": "physics", "GPUs": "16.0"}},
-		{"Alerts", map[string]string{"Severity": "warning", "Alert": "KpulseJobStalled", "Job": "{job}"}},
+		{"Alerts", map[string]string{"Severity": "critical", "Alert": "KpulseJobStalled", "Job": "{job}"}},
 		{"Boards of the job", map[string]string{"Host": "{host}", "GPU": "{gpu}"}},
 	},
 	"proxy down": {

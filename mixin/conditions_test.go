@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -69,5 +70,17 @@ func TestEveryActionHasAnAlert(t *testing.T) {
 		if told := strings.Contains(string(text), selector); told != (action != canonical.ActionNone.String()) {
 			t.Errorf("an alert for the action %s: %v", action, told)
 		}
+	}
+}
+
+// TestSaturatingWork: the pages, the terminal and the report on a job say alike what saturating work reaches.
+func TestSaturatingWork(t *testing.T) {
+	for file, want := range map[string]string{"lib/panel.libsonnet": canonical.Saturating, "../internal/checks/jobtext.go": "GEMM 77, copy 61, FP32 44 %"} {
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s lacks %q (%v)", file, want, err)
+		}
+	}
+	if got := strings.Join(regexp.MustCompile(`\d+ %`).FindAllString(canonical.Saturating, -1), " "); got != "100 % 77 % 61 % 44 %" {
+		t.Errorf("%s", got)
 	}
 }

@@ -98,9 +98,7 @@ func Explain(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprint(stdout, explainUsage)
 		return settings.ExitDone
 	}
-	isFlag := func(arg string) bool { return strings.HasPrefix(arg, "-") }
-	words := slices.DeleteFunc(slices.Clone(args), isFlag)
-	flags := slices.DeleteFunc(args, func(arg string) bool { return !isFlag(arg) })
+	words, flags := wordsAndFlags(args)
 	_, o, err := flagsFor("explain", flags, stdout, "config.file")
 	var codes []uint32
 	switch {
@@ -144,6 +142,18 @@ func Explain(args []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprint(stdout, strings.Join(texts, "\n"))
 	return exit
+}
+
+// wordsAndFlags splits arguments.
+func wordsAndFlags(args []string) (words, flags []string) {
+	for _, arg := range args {
+		if strings.HasPrefix(arg, "-") {
+			flags = append(flags, arg)
+		} else {
+			words = append(words, arg)
+		}
+	}
+	return words, flags
 }
 
 // xidsOf returns the codes of words.

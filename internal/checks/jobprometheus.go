@@ -41,10 +41,10 @@ type server struct {
 }
 
 // fromServer reports on a job from a Prometheus server. The report has no GPUs if the server has no such job.
-func fromServer(ctx context.Context, job, url string, httpClient *http.Client, now time.Time) (*JobReport, error) {
+func fromServer(ctx context.Context, job, address string, httpClient *http.Client, now time.Time) (*JobReport, error) {
 	r := &JobReport{Job: job, Source: fromPrometheus}
-	connection, err := api.NewClient(api.Config{Address: url, Client: httpClient})
-	if err != nil {
+	connection, err := api.NewClient(api.Config{Address: address, Client: httpClient})
+	if err != nil || !strings.HasPrefix(address, "http://") && !strings.HasPrefix(address, "https://") {
 		return r, errors.New("--prometheus.url: this is not a URL; give one such as http://prometheus:9090")
 	}
 	s := &server{api: promv1.NewAPI(connection)}

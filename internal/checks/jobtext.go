@@ -63,7 +63,7 @@ func (r *JobReport) Text() string {
 	return strings.Join(slices.Concat(head, r.table(max(leastRows, textRows-len(head)-len(tail))), tail), "\n") + "\n"
 }
 
-// devices names the GPUs, such as 8 NVIDIA H200.
+// devices names the GPUs, such as 8 H200.
 func (r *JobReport) devices() string {
 	if model := r.GPUs[0].Model; model != "" && r.distinct(func(g *jobGPU) string { return g.Model }) == 1 {
 		return fmt.Sprintf("%d %s", len(r.GPUs), strings.TrimPrefix(model, "NVIDIA "))
@@ -75,7 +75,7 @@ func (r *JobReport) devices() string {
 func (r *JobReport) times() string {
 	took := hours(r.Seconds)
 	switch {
-	case r.Seconds == 0:
+	case r.Seconds == 0 && r.Source == fromProxies && slices.ContainsFunc(r.GPUs, func(g jobGPU) bool { return g.Shared }):
 		return "shared with others, so its age is not known"
 	case r.Source == fromProxies && slices.ContainsFunc(r.GPUs, func(g jobGPU) bool { return g.Now != nil }):
 		return took + " so far"
@@ -232,7 +232,7 @@ func percent(share reading) string {
 	return fmt.Sprintf("%.0f %%", 100*share)
 }
 
-// digits returns a number with at least three digits, -- if it is not known.
+// digits returns a number with three significant digits, or all of those before the point, -- if it is not known.
 func digits(v reading) string {
 	switch {
 	case v.IsZero():

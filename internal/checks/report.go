@@ -53,9 +53,7 @@ func Report(ctx context.Context, args []string, stdout, stderr io.Writer, connec
 		fmt.Fprint(stdout, reportUsage)
 		return settings.ExitDone
 	}
-	isFlag := func(arg string) bool { return strings.HasPrefix(arg, "-") }
-	words := slices.DeleteFunc(slices.Clone(args), isFlag)
-	flags := slices.DeleteFunc(args, func(arg string) bool { return !isFlag(arg) })
+	words, flags := wordsAndFlags(args)
 	_, o, err := flagsFor("report", flags, stdout, "url", "prometheus.url", "json", "comment", "timeout", "tui.http-config", "web.listen-address")
 	var urls []string
 	switch {

@@ -13,6 +13,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/prometheus/common/model"
+
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
@@ -239,5 +241,19 @@ func TestReportIsDocumented(t *testing.T) {
 		if !documented[key] {
 			t.Errorf("cmd/kpulse-proxy/README.md does not document %s", key)
 		}
+	}
+}
+
+// TestDenseTakesWhatComes: a server that rounds steps down has a point more than the life has steps.
+func TestDenseTakesWhatComes(t *testing.T) {
+	begin := time.Unix(1000, 0)
+	s := &server{begin: begin, end: begin.Add(2899600 * time.Millisecond), step: 9573 * time.Millisecond}
+	var points []model.SamplePair
+	for at := begin; !at.After(s.end.Add(2 * s.step)); at = at.Add(s.step) {
+		points = append(points, model.SamplePair{Timestamp: model.TimeFromUnixNano(at.UnixNano()), Value: model.SampleValue(len(points))})
+	}
+	values := s.dense(points)
+	if len(values) != 303 || values[0] != 0 || values[302] != 302 {
+		t.Errorf("%d values, from %v to %v", len(values), values[0], values[len(values)-1])
 	}
 }

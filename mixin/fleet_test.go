@@ -157,7 +157,7 @@ var emptyInFleet = []string{
 	"XIDs by code", // the selected GPU is healthy
 	// The exporters have no such counters.
 	"Arithmetic pipes", "PCIe traffic", "NVLink traffic", "What holds the clocks down", "Memory errors per hour", "NVLink errors per hour", "PCIe replays per minute", "Memory errors and remapped rows",
-	"PCIe below its maximum", "PCIe lanes", "NVLinks up", "NVLinks down", "NVLink fabric", "Fabric", "SXIDs of NVSwitches", "CPU and memory of the host", "Encoder and decoder", "Power against the limit", "Throttled share of busy time", "GPU-hours of throttling by board",
+	"PCIe below its maximum", "PCIe lanes", "NVLinks up", "NVLinks down", "NVLink fabric", "Fabric", "SXIDs of NVSwitches", "CPU and memory of the host", "Encoder and decoder", "NVLink traffic of each board", "CPU of its hosts", "Memory of its hosts", "Conditions of its boards", "Power against the limit", "Throttled share of busy time", "GPU-hours of throttling by board",
 }
 
 // checkStore waits until the store alone, which has only the blocks in the bucket, answers.

@@ -266,7 +266,7 @@ func (s servers) checkPanels(t *testing.T, c choice, excused []string) {
 func (s servers) ask(t *testing.T, c choice, report func(where, title string, found int)) {
 	t.Helper()
 	values := strings.NewReplacer(
-		"$__rate_interval", "4s", "$__range_s", "120", "$__range", "2m", "$__interval", "2s", `"$gpu"`, `"`+c.gpu+`"`,
+		"$__rate_interval", "4s", "$__range_s", "300", "$__range", "5m", "$__interval", "2s", `"$gpu"`, `"`+c.gpu+`"`,
 		"$cluster", ".*", "$model", ".*", "$hostname", cmp.Or(c.hostname, ".*"), "$namespace", ".*", "$hpc_job", ".*", "$workload_namespace", ".*", "$workload_kind", ".*", "$workload_name", ".*", "$hpc_user", ".*", "$hpc_account", ".*", "$instance", ".*",
 	)
 	for name, d := range dashboards(t) {

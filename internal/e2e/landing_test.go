@@ -36,7 +36,7 @@ DCGM_FI_PROF_GR_ENGINE_ACTIVE{gpu="1",UUID="GPU-2",GPU_I_ID="3",GPU_I_PROFILE="1
 <td class="figure" data-is="Real">–</td><td class="figure" data-is="GPU-Util">–</td><td></td><td data-is="Class">in MIG</td>`, // known from its instance alone
 		`1:3 1g.10gb</td>
 <td class="figure" data-is="Real">–</td><td class="figure" data-is="GPU-Util">–</td><td></td><td data-is="Class"><span title="An input that decides the class was not read`,
-		`http-equiv="refresh"`, `<path d="M39`, "ml/&lt;script&gt;", "<pre>DCGM_FI_PROF_SM_ACTIVE,gauge,",
+		`http-equiv="refresh"`, `<path d="M`, "ml/&lt;script&gt;", "<pre>DCGM_FI_PROF_SM_ACTIVE,gauge,",
 	}
 	wants := func(landing string) {
 		t.Helper()

@@ -57,7 +57,7 @@ func openExporter(o *options, s *settings.Upstream, _ *slog.Logger) (source.Sour
 	}
 	// The pipeline bounds each read, with a better message. This timeout is only a fallback.
 	return exporter.New(s.Source.Source, exporter.Options{
-		MaxBody: int64(o.Limits.MaxBody), UserAgent: o.userAgent, Timeout: 2 * o.LongestRead(), Client: client, Name: s.Called, Look: s.Look,
+		MaxBody: int64(o.Limits.MaxBody), Memory: o.memory, UserAgent: o.userAgent, Timeout: 2 * o.LongestRead(), Client: client, Name: s.Called, Look: s.Look,
 	})
 }
 

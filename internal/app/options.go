@@ -9,6 +9,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
+	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
 // options are the settings in force, and what the modes of the program share.
@@ -24,6 +25,7 @@ type options struct {
 	// notice warns the user of the terminal if its numbers are not what the flags suggest; ""
 	// for none.
 	notice string
+	memory *source.Memory  // of a server; nil without a limit
 	lead   <-chan struct{} // of the demo in a dashboard, which opens with a history; else nil
 }
 

@@ -2,6 +2,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/host"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
+	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
 const (
@@ -43,7 +45,7 @@ const (
 	// memoryShare is the share of the cgroup's memory in GOMEMLIMIT, near which the garbage
 	// collector works harder. The rest is for memory that Go does not count, such as the
 	// program file.
-	memoryShare = 0.9
+	memoryShare = 0.85
 )
 
 // spoken are words that users type first, with what they mean.
@@ -153,8 +155,11 @@ func (o *options) limitResources() {
 		}
 		debug.SetGCPercent(percent)
 	}
-	if limit := host.MemoryLimit("/"); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(int64(memoryShare * float64(limit)))
+	if limit := cmp.Or(int64(o.Limits.Memory), host.MemoryLimit("/")); limit > 0 {
+		o.memory = &source.Memory{Limit: limit}
+		if os.Getenv("GOMEMLIMIT") == "" {
+			debug.SetMemoryLimit(int64(memoryShare * float64(limit)))
+		}
 	}
 	// Go ignores a value that is not a number above 0, and uses all processors.
 	if n, err := strconv.Atoi(os.Getenv("GOMAXPROCS")); err != nil || n < 1 {

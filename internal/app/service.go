@@ -74,6 +74,7 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 		Scrapers:     &p.scrapers,
 		MaxRequests:  int(opts.Limits.MaxRequests),
 		MinReadRate:  int(opts.Limits.MinReadRate),
+		Fits:         opts.memory.Answers,
 		Logger:       logger,
 		Timeout:      time.Duration(opts.Timeout),
 		FailureKinds: pipeline.FailureKinds(),

@@ -11,7 +11,7 @@ import (
 func resourceFaults() []fault {
 	well := seen{says: []string{temperature(during)}}
 	var held connections // of one fault
-	return []fault{
+	return append(memoryFaults(), []fault{
 		{does: "clients take all of 32 descriptors, and leave", shell: "ulimit -n 32", begin: func(w *world) {
 			held.open(w, 64, "")
 			w.until(func() string { return w.logs("cannot accept connections") })
@@ -23,7 +23,7 @@ func resourceFaults() []fault {
 		{does: "the address space is limited to 2 GiB", shell: "ulimit -v 2097152", seen: well},
 		{does: "the reader of the log is gone", config: settings, shell: "mkfifo log; cat log >&2 & echo $! >reader; exec 2>log", begin: and(losesItsReader, puts("config.yml", "presett: ai\n"), failsToReload), end: and(puts("config.yml", settings), reloads),
 			seen: seen{says: well.says, metrics: []string{reloaded + "0"}}},
-	}
+	}...)
 }
 
 // losesItsReader kills the reader of the program's log.

@@ -61,7 +61,10 @@ func newWorld(t *testing.T, f fault, e *fakeExporter) *world {
 // flags returns the flags of a program that reads the exporter.
 func (w *world) flags() []string {
 	f := w.fault
-	flags := append(w.fill(f.flags...), "--poll=0", "--source.min-interval=0s")
+	flags := append(w.fill(f.flags...), "--source.min-interval=0s")
+	if !severalSources(f) {
+		flags = append(flags, "--poll=0")
+	}
 	if i := slices.IndexFunc(f.flags, func(flag string) bool { return strings.HasPrefix(flag, "--source=") }); i >= 0 {
 		if source, err := url.Parse(strings.TrimPrefix(flags[i], "--source=")); err == nil {
 			w.url = source.Scheme + "://" + source.Host + source.RequestURI()
@@ -87,9 +90,15 @@ func (w *world) start(env []string, flags ...string) {
 	w.Cleanup(func() { _ = cmd.Process.Kill() })
 }
 
+// severalSources reports whether the config file of a fault names several sources, each with its poll and node_name.
+func severalSources(f fault) bool { return strings.Count(f.config, "source:") > 1 }
+
 // command returns the program with flags.
 func (w *world) command(env []string, flags ...string) *exec.Cmd {
-	flags = append([]string{"--web.listen-address=127.0.0.1:0", "--web.enable-pprof", "--node-name=n"}, flags...)
+	flags = append([]string{"--web.listen-address=127.0.0.1:0", "--web.enable-pprof"}, flags...)
+	if !severalSources(w.fault) {
+		flags = append(flags, "--node-name=n")
+	}
 	cmd := exec.Command(itself(w), flags...)
 	if w.fault.shell != "" {
 		cmd = exec.Command("/bin/sh", append([]string{"-c", w.fault.shell + "\nexec \"$0\" \"$@\"", itself(w)}, flags...)...)

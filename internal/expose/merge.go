@@ -8,6 +8,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
+// askFrom is the number of parts of a family from which more must fit into memory, and lineBytes what each takes.
+const (
+	askFrom   = 1 << 12
+	lineBytes = 24
+)
+
 // merger merges the expositions of several upstreams by family, in order of first occurrence:
 // the text format requires the lines of a family in one group, with HELP and TYPE once. It copies
 // nothing, and allocates nothing for expositions like earlier ones.
@@ -15,6 +21,8 @@ type merger struct {
 	byName   map[string]int // indexes of families; names are parts of the expositions too
 	families []mergedFamily
 	text     []byte // of sources whose exposition is rendered here
+	fits     func(bytes int64) bool
+	full     bool // the lines do not fit into memory, and some are left out
 }
 
 // mergedFamily holds the first HELP and TYPE lines of a family, and whole lines of it.
@@ -30,7 +38,7 @@ func (m *merger) reset() {
 		clear(m.families[i].lines)
 		m.families[i] = mergedFamily{lines: m.families[i].lines[:0]}
 	}
-	m.families, m.text = m.families[:0], m.text[:0]
+	m.families, m.text, m.full = m.families[:0], m.text[:0], false
 }
 
 // add adds the exposition of a snapshot as PassValid serves it.
@@ -113,9 +121,15 @@ func (f *mergedFamily) head(kind exposition.Kind, line []byte) {
 
 // close adds lines to a family.
 func (m *merger) close(family int, lines []byte) {
-	if family >= 0 && len(lines) > 0 {
-		m.families[family].lines = append(m.families[family].lines, lines)
+	if family < 0 || len(lines) == 0 {
+		return
 	}
+	of := &m.families[family]
+	if n := len(of.lines); n == cap(of.lines) && n >= askFrom && m.fits != nil && !m.fits(2*lineBytes*int64(n)) {
+		m.full = true
+		return
+	}
+	of.lines = append(of.lines, lines)
 }
 
 // write writes all that was added.

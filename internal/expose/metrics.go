@@ -30,6 +30,12 @@ const (
 	maxTimeout = time.Hour
 )
 
+// noRoom is the error of an answer that does not fit into memory, and outputBytes what one takes at most, beside the merging.
+const (
+	noRoom      = "the answer does not fit into the memory that others leave; raise --memory.limit, scrape one source at a time with ?source=, or scrape less often"
+	outputBytes = 3 << 19
+)
+
 // metrics answers /metrics: the upstreams' answers, then the kpulse_ series.
 type metrics struct {
 	opts      *Options
@@ -69,6 +75,10 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !m.answers(w, r, asked, readings) {
 		return
 	}
+	if m.opts.Fits != nil && !m.opts.Fits(outputBytes) {
+		answerError(w, noRoom, http.StatusServiceUnavailable)
+		return
+	}
 	gzipped := acceptsGzip(r.Header["Accept-Encoding"])
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Vary", "Accept-Encoding")
@@ -80,7 +90,12 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	o := m.outputs.get(w, gzipped)
 	defer m.outputs.put(o)
-	m.opts.Passthrough.writeAll(o, readings)
+	o.merger.fits = m.opts.Fits
+	if !m.opts.Passthrough.writeAll(o, readings) {
+		w.Header().Del("Content-Encoding")
+		answerError(w, noRoom, http.StatusServiceUnavailable)
+		return
+	}
 	o.writeFurther(asked.kept, readings, m.opts.Passthrough != PassOff)
 	if o.switches = o.switches[:0]; m.opts.Switches != nil && asked.first {
 		o.switches = m.opts.Switches(o.switches)

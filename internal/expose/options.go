@@ -29,6 +29,8 @@ type Options struct {
 	MaxRequests int
 	// MinReadRate is how many bytes a client must read per second; 0 means no limit.
 	MinReadRate int
+	// Fits reports whether an answer of so many bytes fits into memory; nil says that all do.
+	Fits func(bytes int64) bool
 	// Logger gets warnings that requests are turned away, and what operators resolve; nil discards them.
 	Logger *slog.Logger
 	// Timeout bounds the reading for a scraper that sends no timeout.

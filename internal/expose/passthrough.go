@@ -31,8 +31,8 @@ func ParsePassthrough(word string) (Passthrough, error) {
 }
 
 // writeAll passes through the expositions of all upstreams: the valid lines of several merged by
-// family, else one after the other.
-func (p Passthrough) writeAll(o *output, readings []outcome) {
+// family, else one after the other. It reports whether what that takes fits into memory; if not, nothing is written.
+func (p Passthrough) writeAll(o *output, readings []outcome) bool {
 	several := 0
 	for i := range readings {
 		if readings[i].snapshot != nil {
@@ -49,9 +49,13 @@ func (p Passthrough) writeAll(o *output, readings []outcome) {
 			p.write(&o.buffer, snap)
 		}
 	}
+	if o.merger.full {
+		return false
+	}
 	if merges {
 		o.merger.write(&o.buffer)
 	}
+	return true
 }
 
 // write passes through the upstream's exposition in snap, and ends its last line.

@@ -147,14 +147,15 @@ func (p *Pipeline) publish(r *reading, n int) {
 	p.logReading(&r.snapshot.Source)
 	p.logLines(&r.batch)
 	r.refs = n + 2
-	if p.memory.latest != nil {
-		p.drop(p.memory.latest)
-	}
+	before := p.memory.latest
 	p.memory.latest, p.memory.last = r, r
 	s := &p.status
 	s.state, s.period, s.observing = r.snapshot.Source, r.period, true
 	s.good = time.Now()
 	s.attempt = s.good
+	if before != nil { // now that it shows whether it is far larger than readings are
+		p.drop(before)
+	}
 }
 
 // observe hands r to the observer, with the reference of the reading goroutine if it keeps r.

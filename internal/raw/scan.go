@@ -19,7 +19,14 @@ const none = math.MaxUint32
 const (
 	maxFamilies = 1 << 14
 	maxBlocks   = 1 << 18
-	maxSamples  = 1 << 21
+	MaxSamples  = 1 << 21 // also the most that are worth room in advance
+)
+
+// fitsEvery is the number of new label blocks after which Fits is asked, and blockBytes what each may take beside its
+// text: the tables double.
+const (
+	fitsEvery  = 1024
+	blockBytes = 100
 )
 
 // A Scanner reads expositions of one source, as package exposition does: it accepts and rejects
@@ -45,6 +52,12 @@ type Scanner struct {
 	usedBlocks   int // distinct ones
 	usedFamilies int
 	position
+
+	// Fits reports whether label blocks of so many bytes fit into memory, and Full is set if they did not: the
+	// Body was not read to its end then. A nil Fits sets no limit.
+	Fits  func(bytes int64) bool
+	Full  bool
+	asked int // the blocks known when Fits was asked
 
 	own     map[string]bool // names with ownPrefix, parts of text
 	scratch []byte
@@ -111,7 +124,11 @@ func (s *Scanner) Scan(b *Batch) {
 		if b.Samples = samples; i < len(t) {
 			i = s.entry(i)
 		}
-		b.Excess = s.usedFamilies > maxFamilies || s.usedBlocks > maxBlocks || len(b.Samples) > maxSamples
+		if known := len(s.dict.blocks); known >= s.asked+fitsEvery && s.Fits != nil {
+			s.Full = !s.Fits(int64(known) * blockBytes)
+			s.asked = known
+		}
+		b.Excess = s.Full || s.usedFamilies > maxFamilies || s.usedBlocks > maxBlocks || len(b.Samples) > MaxSamples
 	}
 	for id := range s.families { // a HELP must be from the scan that it is read with
 		if s.families[id].help != s.scan {
@@ -155,7 +172,7 @@ func (s *Scanner) forget(d *Dict) {
 	s.dict, s.generation = d, d.Generation()
 	s.blocks, s.families = nil, nil
 	s.usedBlocks, s.usedFamilies = d.Blocks(), d.Families()
-	s.first = none
+	s.first, s.asked = none, 0
 }
 
 // entry reads the entry at i and returns where the next one starts.

@@ -229,7 +229,7 @@ func TestScanStopsAtExcess(t *testing.T) {
 		"blocks":   func(i int) string { return fmt.Sprintf("a{b=\"%d\"} 1\n", i) },
 		"samples":  func(int) string { return "a 1\n" },
 	}
-	for name, most := range map[string]int{"families": maxFamilies, "blocks": maxBlocks, "samples": maxSamples} {
+	for name, most := range map[string]int{"families": maxFamilies, "blocks": maxBlocks, "samples": MaxSamples} {
 		var body strings.Builder
 		for i := range most + 100 {
 			body.WriteString(line[name](i))

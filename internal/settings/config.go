@@ -34,11 +34,12 @@ type Config struct {
 
 // Limits restrict what one process reads and serves. All are at least 1.
 type Limits struct {
-	Series        Count // of our own in one exposition
-	MaxBody       Size  // of an upstream, before and after gunzip
-	MaxLabelValue Size  // of a translated label, in bytes
-	MaxRequests   Count // served at a time
-	MinReadRate   Size  // how many bytes per second a client must read
+	Series        Count  // of our own in one exposition
+	MaxBody       Size   // of an upstream, before and after gunzip
+	Memory        Memory // of the program
+	MaxLabelValue Size   // of a translated label, in bytes
+	MaxRequests   Count  // served at a time
+	MinReadRate   Size   // how many bytes per second a client must read
 }
 
 // Rules are the recording rules that the proxy evaluates itself.

@@ -82,8 +82,8 @@ dialect:
 			{Field: c.ECCDoubleBitVolatile, Unit: translate.Number, Names: []string{"MY_DBE"}},
 		}
 	}},
-	{"limits", "limits:\n  series_limit: 5000\n  max_body: 1GiB\n  max_label_value: 4KiB\n  max_requests: 1\n  min_read_rate: 1\n", func(c *Config) {
-		c.Limits = Limits{Series: 5000, MaxBody: 1 << 30, MaxLabelValue: 4096, MaxRequests: 1, MinReadRate: 1}
+	{"limits", "limits:\n  series_limit: 5000\n  max_body: 1GiB\n  memory: 256MiB\n  max_label_value: 4KiB\n  max_requests: 1\n  min_read_rate: 1\n", func(c *Config) {
+		c.Limits = Limits{Series: 5000, MaxBody: 1 << 30, Memory: 256 << 20, MaxLabelValue: 4096, MaxRequests: 1, MinReadRate: 1}
 	}},
 	{"kernel_log", "kernel_log: true\n", func(c *Config) { c.KernelLog = "/dev/kmsg" }},
 	{"kernel_log of a file", "kernel_log: /run/kmsg\n", func(c *Config) { c.KernelLog = "/run/kmsg" }},
@@ -264,7 +264,7 @@ var badFiles = []struct{ text, want string }{
 	{"limits: {series_limit: 0}\n", `bad.yml:1: limits.series_limit: "0" is not a whole number of at least 1; write it in digits`},
 	{"limits: {max_body: 64XB}\n", `bad.yml:1: limits.max_body: "64XB" is not a size; write 64MiB, 1GiB or bytes`},
 	{"limits: {max_body: []}\n", "bad.yml:1: limits.max_body: a list where one value is expected; write a word, or quote it"},
-	{"limits: {poll: 3s}\n", "bad.yml:1: limits.poll: is not a known key; the known ones are max_body, max_label_value, series_limit, max_requests, min_read_rate"},
+	{"limits: {poll: 3s}\n", "bad.yml:1: limits.poll: is not a known key; the known ones are max_body, memory, max_label_value, series_limit, max_requests, min_read_rate"},
 }
 
 func TestParseBadFiles(t *testing.T) {

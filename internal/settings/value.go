@@ -89,6 +89,25 @@ func (z Size) String() string {
 	return strconv.FormatInt(n, 10) + []string{"", "KiB", "MiB", "GiB"}[unit]
 }
 
+// Memory is a number of bytes; 0, cgroup, is the limit of the cgroup.
+type Memory int64
+
+// Set reads a size, or cgroup. It implements kingpin.Value.
+func (m *Memory) Set(s string) error {
+	if *m = 0; s == "cgroup" {
+		return nil
+	}
+	return (*Size)(m).Set(s)
+}
+
+// String returns the size, or cgroup.
+func (m Memory) String() string {
+	if m == 0 {
+		return "cgroup"
+	}
+	return Size(m).String()
+}
+
 // Count is a number of things, at least 1.
 type Count int
 

@@ -18,6 +18,7 @@ const (
 	Timeout     Failure = "timeout"      // no complete answer in time
 	BadStatus   Failure = "bad_status"   // an HTTP status other than 200
 	TooLarge    Failure = "too_large"    // the body is over the limit, before or after gunzip
+	NoMemory    Failure = "no_memory"    // the body does not fit into --memory.limit beside the others
 	Truncated   Failure = "truncated"    // the transfer was cut short
 	NotMetrics  Failure = "not_metrics"  // no line of the body is an exposition
 	Unsupported Failure = "unsupported"  // do not retry
@@ -33,7 +34,7 @@ const (
 
 // Failures lists every Failure.
 var Failures = [...]Failure{
-	Unreachable, Timeout, BadStatus, TooLarge, Truncated, NotMetrics, Unsupported, Broken,
+	Unreachable, Timeout, BadStatus, TooLarge, NoMemory, Truncated, NotMetrics, Unsupported, Broken,
 	HostEngineUnavailable, ExporterCollision, ReservationDenied, ProfilingUnavailable, PermissionDenied,
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"runtime"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
 const (
@@ -19,15 +21,17 @@ const (
 	collectFrom = 4 << 20
 )
 
-// errTooLarge reports a body over the limit.
-var errTooLarge = errors.New("body is over the limit")
+// errTooLarge reports a body over the limit, and errNoMemory one for which --memory.limit leaves no room.
+var (
+	errTooLarge = errors.New("body is over the limit")
+	errNoMemory = errors.New("no room for the body")
+)
 
 // bodyReader reads whole bodies into reused memory.
 type bodyReader struct {
-	max     int64 // bytes
-	last    int64 // length of the last body, 0 before the first
-	limited io.LimitedReader
-	buffer  bytes.Buffer
+	max    int64 // bytes
+	memory *source.Memory
+	last   int64 // length of the last body, 0 before the first
 
 	// discarded is the memory of a body that was too large, kept while bodies are:
 	// an upstream that exceeds the limit at each scrape must not leave that much
@@ -46,17 +50,16 @@ func (in *bodyReader) read(buf []byte, r io.Reader, size int64) ([]byte, error) 
 	case size < 0:
 		size, spare = in.last, in.last/16
 	}
-	want := int(min(size, in.max) + bytes.MinRead + 1) // with less a Buffer grows at the end
+	want := int(min(size, in.max) + bytes.MinRead + 1)
 	switch have := cap(buf); {
 	case in.discarded != nil:
 		buf = in.discarded
 	case have < want || have > keepBuffer && have/shrinkFactor > want:
-		buf = make([]byte, 0, want+int(spare))
+		if buf = source.Make[byte](in.memory, want+int(spare), func() { buf = nil }); buf == nil {
+			return nil, errNoMemory
+		}
 	}
-	in.buffer, in.limited = *bytes.NewBuffer(buf[:0]), io.LimitedReader{R: r, N: in.max + 1}
-	_, err := in.buffer.ReadFrom(&in.limited)
-	body := in.buffer.Bytes()
-	in.buffer, in.limited.R = bytes.Buffer{}, nil
+	body, err := in.readAll(buf[:0], r)
 	switch {
 	case int64(len(body)) > in.max:
 		in.discarded = body
@@ -66,9 +69,35 @@ func (in *bodyReader) read(buf []byte, r io.Reader, size int64) ([]byte, error) 
 		if first && len(body) > collectFrom {
 			// The smaller buffers, and then the last one, may each take twice the body's length.
 			runtime.GC()
-			body = append(make([]byte, 0, len(body)+len(body)/16+bytes.MinRead+1), body...)
-			runtime.GC()
+			if fits := source.Make[byte](in.memory, len(body)+len(body)/16+bytes.MinRead+1, func() {}); fits != nil {
+				body = append(fits, body...)
+				runtime.GC()
+			}
 		}
 	}
 	return body, err
+}
+
+// readAll appends r to buf, up to max+1 bytes, and leaves at least a byte of capacity.
+func (in *bodyReader) readAll(buf []byte, r io.Reader) ([]byte, error) {
+	for most := in.max + 1; ; {
+		if cap(buf)-len(buf) < bytes.MinRead {
+			grown := source.Make[byte](in.memory, 2*cap(buf)+bytes.MinRead, func() { buf, in.discarded = nil, nil })
+			if grown == nil {
+				return nil, errNoMemory
+			}
+			buf = append(grown, buf...)
+		}
+		space := buf[len(buf):cap(buf)]
+		if left := most - int64(len(buf)); left < int64(len(space)) {
+			space = space[:left]
+		}
+		n, err := r.Read(space)
+		switch buf = buf[:len(buf)+n]; {
+		case err == io.EOF || err == nil && int64(len(buf)) == most:
+			return buf, nil
+		case err != nil:
+			return buf, err
+		}
+	}
 }

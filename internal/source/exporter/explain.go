@@ -245,6 +245,12 @@ func tooLarge(name, what string, limit, size int64) *source.Error {
 	return failed(source.TooLarge, errTooLarge, cause, "if the size is right, raise --source.max-body="+mebibytes(enough))
 }
 
+// noMemory is the error of a body that does not fit beside what others use.
+func noMemory(name string, m *source.Memory) *source.Error {
+	return failed(source.NoMemory, errNoMemory, name+": its page does not fit into the memory that the other pages and answers leave, of "+mebibytes(m.Limit),
+		"raise --memory.limit, and the limit of the container or unit, or read fewer sources with one proxy")
+}
+
 // failed returns an error of a read. err is the underlying one, nil for none.
 func failed(f source.Failure, err error, cause, remedy string) *source.Error {
 	return &source.Error{Failure: f, Cause: cause, Remedy: remedy, Err: err}

@@ -4,6 +4,7 @@
 package exporter
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -33,7 +34,8 @@ const (
 type Options struct {
 	MaxBody   int64         // of a body in bytes, on the wire and after gunzip; 0 or less means defaultMaxBody
 	Timeout   time.Duration // of a Read whose context has no earlier deadline; 0 or less means defaultTimeout
-	UserAgent string        // of the request; "" means defaultUserAgent
+	Memory    *source.Memory
+	UserAgent string // of the request; "" means defaultUserAgent
 	// Client carries TLS and authentication. It is copied; the copy keeps no
 	// cookies, follows no redirect to another scheme, host or port, and its
 	// CheckRedirect, if any, is called after our own. Close closes the idle
@@ -56,6 +58,7 @@ type Source struct {
 	called   string
 	dict     *raw.Dict
 	scanner  raw.Scanner
+	memory   *source.Memory
 
 	// open lasts until Close calls end.
 	open context.Context
@@ -90,7 +93,7 @@ func New(target string, opts Options) (*Source, error) {
 		return nil, err
 	}
 	s := &Source{
-		timeout: opts.Timeout, look: opts.Look, called: opts.Name, dict: raw.NewDict(),
+		timeout: opts.Timeout, look: opts.Look, called: opts.Name, dict: raw.NewDict(), memory: opts.Memory,
 		caps: source.Caps{Backend: "prometheus", Kind: source.Scraped, Aggregation: source.Window},
 	}
 	if s.timeout <= 0 {
@@ -107,7 +110,7 @@ func New(target string, opts Options) (*Source, error) {
 	case opts.Client != nil:
 		return nil, refuse(fmt.Sprintf("source %q is a file, and credentials and TLS are for URLs", target), "remove the http_config, or name a URL")
 	default:
-		s.upstream = &file{target, maxBody}
+		s.upstream = &file{target, maxBody, opts.Memory}
 	}
 	return s, nil
 }
@@ -169,7 +172,18 @@ func (s *Source) Fetch(ctx context.Context, b *raw.Batch) error {
 
 // Scan implements source.Fetcher.
 func (s *Source) Scan(b *raw.Batch) error {
-	s.scanner.Scan(b)
+	if len(b.Body) > collectFrom && s.memory != nil {
+		if lines := bytes.Count(b.Body, []byte("\n")) + 1; lines > cap(b.Samples) {
+			drop := func() { *b = raw.Batch{} }
+			if b.Samples = source.Make[raw.Sample](s.memory, min(lines, raw.MaxSamples), drop); b.Samples == nil {
+				return s.noRoom(b)
+			}
+		}
+	}
+	s.scanner.Fits = s.memory.Fits
+	if s.scanner.Scan(b); s.scanner.Full {
+		return s.noRoom(b)
+	}
 	if b.Unfinished {
 		b.Skipped++
 	}
@@ -184,6 +198,13 @@ func (s *Source) Scan(b *raw.Batch) error {
 		return s.withSetting(err)
 	}
 	return nil
+}
+
+// noRoom empties b and forgets what was read for it.
+func (s *Source) noRoom(b *raw.Batch) error {
+	*b = raw.Batch{}
+	s.dict, s.scanner = raw.NewDict(), raw.Scanner{}
+	return noMemory(s.Name(), s.memory)
 }
 
 // Close makes a Read in progress and all later ones fail, and closes idle

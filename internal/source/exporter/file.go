@@ -12,8 +12,9 @@ import (
 
 // file is an upstream that is a saved exposition.
 type file struct {
-	path string
-	max  int64 // bytes
+	path   string
+	max    int64 // bytes
+	memory *source.Memory
 }
 
 func (f *file) name() string { return f.path }
@@ -38,8 +39,12 @@ func (f *file) fetch(ctx context.Context, b *raw.Batch) error {
 		return f.explain(err)
 	}
 	defer h.Close()
-	in := bodyReader{max: f.max}
+	in := bodyReader{max: f.max, memory: f.memory}
 	body, err := in.read(b.Body, h, info.Size())
+	if errors.Is(err, errNoMemory) {
+		b.Body = nil
+		return noMemory(f.path, f.memory)
+	}
 	if err != nil {
 		return f.explain(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"net/url"
 	"time"
@@ -33,6 +34,7 @@ const (
 // web is an upstream that answers over HTTP.
 type web struct {
 	limit   int64 // of a body, in bytes
+	memory  *source.Memory
 	client  *http.Client
 	request *http.Request // its URL has no user
 	public  string        // the URL without secrets
@@ -50,7 +52,7 @@ func newWeb(u *url.URL, opts Options, maxBody int64) *web {
 		client = &c
 	}
 	w := &web{
-		limit: maxBody, client: client, public: publicName(u), secretive: u.User != nil || u.RawQuery != "" || opts.Client != nil,
+		limit: maxBody, memory: opts.Memory, client: client, public: publicName(u), secretive: u.User != nil || u.RawQuery != "" || opts.Client != nil,
 		idle: make(chan *transfer, 1),
 	}
 	client.Jar = nil // would add its cookies to the shared request
@@ -114,6 +116,10 @@ func (w *web) fetch(ctx context.Context, b *raw.Batch) error {
 		return t.noBody(ctx, err, 0, time.Since(start))
 	}
 	body, err := t.read(b.Body, r, size)
+	if errors.Is(err, errNoMemory) {
+		b.Body = nil
+		return noMemory(t.where(), w.memory)
+	}
 	if err != nil {
 		return t.noBody(ctx, err, len(body), time.Since(start))
 	}
@@ -131,7 +137,7 @@ func (w *web) begin() *transfer {
 		t.landed = ""
 		return t
 	default:
-		return &transfer{web: w, bodyReader: bodyReader{max: w.limit}}
+		return &transfer{web: w, bodyReader: bodyReader{max: w.limit, memory: w.memory}}
 	}
 }
 

@@ -1,0 +1,96 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// sixty returns a page of 60 MiB: of 300 families of a thousand series each, as of an exporter of as many devices, or of
+// lines with a label block each.
+func sixty(distinct bool) exporterAnswer {
+	page := sync.OnceValue(func() string {
+		var b strings.Builder
+		b.WriteString(reading(during))
+		for n := 0; b.Len() < 60<<20; n++ {
+			of := n % 1000
+			if distinct {
+				of = n
+			}
+			fmt.Fprintf(&b, "DCGM_FI_X_%d{gpu=\"%d\",UUID=\"GPU-%s-%d\",Hostname=\"a-host\"} %d\n", n/1000%300, of, strings.Repeat("0", 120), of, n)
+		}
+		return b.String()
+	})
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, page()) }
+}
+
+// fifteen is a config with as many sources, all of one exporter.
+func fifteen() string {
+	text := "sources:\n"
+	for n := range 15 {
+		text += "- {source: 'URL/" + itoa(n) + "', poll: 0, node_name: n}\n"
+	}
+	return text
+}
+
+// peak returns the most memory, in bytes, that the program has had.
+func (w *world) peak() int {
+	w.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.child.Cmd.Process.Pid))
+	m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(text)
+	if err != nil || m == nil {
+		w.Fatal("no peak of memory: ", err)
+	}
+	n, _ := strconv.Atoi(string(m[1]))
+	return n << 10
+}
+
+// memoryFaults are pages that do not fit.
+func memoryFaults() []fault {
+	const limit = 256 << 20
+	row := func(does string, distinct bool, least int) fault {
+		return fault{does: does, flags: []string{"--memory.limit=256MiB"}, config: fifteen(), seen: seen{says: []string{temperature(during)}}, begin: func(w *world) {
+			w.Helper()
+			w.exporter.does(sixty(distinct))
+			served := 0
+			for range 4 {
+				var all sync.WaitGroup
+				for range 2 {
+					all.Go(func() {
+						status, body, err := w.child.Get("/metrics?series=full", "Accept-Encoding", "gzip")
+						if err != nil || status != http.StatusOK && status != http.StatusBadGateway && status != http.StatusServiceUnavailable {
+							w.Errorf("a scrape answers %d, %v: %.300s", status, err, body)
+						}
+						if status != http.StatusOK && !strings.Contains(body, "--memory.limit") {
+							w.Errorf("%d does not say what to do: %.300s", status, body)
+						}
+					})
+				}
+				all.Wait()
+				_, page := w.get("/")
+				w.have("the landing page", page, "", "its page does not fit into the memory that the other pages and answers leave, of 256MiB", "raise --memory.limit")
+				served = strings.Count(page, "● up")
+			}
+			if served < least {
+				w.Errorf("%d sources are read, want at least %d", served, least)
+			}
+			if peak := w.peak(); peak > limit {
+				w.Errorf("the program has taken %d MiB, want at most %d", peak>>20, limit>>20)
+			} else {
+				w.Logf("%d sources are read, and the program has taken %d MiB", served, peak>>20)
+			}
+			w.exporter.does(func(rw http.ResponseWriter, r *http.Request) { // the series of each source are its own
+				_, _ = io.WriteString(rw, boardSamples("0", "GPU-1"+strings.TrimPrefix(r.URL.Path, "/metrics/0"), during))
+			})
+		}}
+	}
+	return []fault{
+		row("fifteen exporters serve 60 MiB each", false, 1),
+		row("fifteen exporters serve 60 MiB of different series each", true, 0),
+	}
+}

@@ -1,0 +1,45 @@
+package source
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+)
+
+// TestMemory: bodies grow up to three fifths of the limit beside what is there, what grows at once is refused until the rest
+// fits, and dropped memory is free again.
+func TestMemory(t *testing.T) {
+	runtime.GC()
+	const part = 8 << 20
+	m := &Memory{Limit: (heap() + 10*part) * 10 / 6} // room for ten, less what the test itself takes
+	if nothing := (*Memory)(nil); cap(Make[byte](nothing, part, nil)) != part || !nothing.Fits(1<<60) || !nothing.Answers(1<<60) {
+		t.Error("there is a limit without one")
+	}
+	held := make([][]byte, 20)
+	var all sync.WaitGroup
+	for i := range held {
+		all.Go(func() { held[i] = Make[byte](m, part, func() { held[i] = nil }) })
+	}
+	all.Wait()
+	n := 0
+	for _, body := range held {
+		if body != nil {
+			n++
+		}
+	}
+	if n < 8 || n > 10 {
+		t.Errorf("%d of 20 fit, want 8 to 10", n)
+	}
+	if m.Fits(3*part) || !m.Answers(1<<20) {
+		t.Error("more samples fit, or no answer")
+	}
+	runtime.KeepAlive(held)
+	clear(held)
+	if held[0] = Make[byte](m, 7*part, func() {}); held[0] == nil {
+		t.Error("what was dropped is not free again")
+	}
+	if body := Make[byte](m, small-1, nil); body == nil {
+		t.Error("little is refused")
+	}
+	runtime.KeepAlive(held)
+}

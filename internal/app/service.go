@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -81,7 +82,7 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 		Self:         opts.userAgent,
 		Page:         expose.Page{Lines: checks.CounterLinesFor, Notes: p.allNotes},
 		Machine:      expose.Machine{Processes: p.processLister(), ExposeProcesses: opts.ExposeProcesses},
-		Operations:   expose.Operations{EnablePprof: opts.Pprof, MayResolve: isRoot},
+		Operations:   expose.Operations{Hosts: append(machineNames(), opts.Hosts...), EnablePprof: opts.Pprof, MayResolve: isRoot},
 	}
 	if p.rules != nil {
 		served.Results = p.rules.Results
@@ -206,4 +207,11 @@ func (p *service) run(ctx context.Context) error {
 		return nil
 	}
 	return errors.Join(ends...)
+}
+
+// machineNames returns the names of this machine.
+func machineNames() []string {
+	name, _ := os.Hostname()
+	short, _, _ := strings.Cut(name, ".")
+	return []string{name, short}
 }

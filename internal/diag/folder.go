@@ -11,13 +11,21 @@ import (
 )
 
 // Directory returns the directory dir of this machine. A writer to it cannot make us read files
-// elsewhere: links that lead out of it are not followed. Opening a pipe does not block.
+// elsewhere: links that lead out of it are not followed. Opening a pipe does not block. A link to a directory, and one
+// that not only its owner may write to, is not listed: anyone could have made what it has.
 func Directory(dir string) fs.FS { return directory(dir) }
 
 type directory string
 
 // Open implements fs.FS.
 func (d directory) Open(name string) (fs.File, error) {
+	switch info, err := os.Lstat(string(d)); {
+	case name != "." || err != nil:
+	case info.Mode()&fs.ModeSymlink != 0:
+		return nil, errors.New("it is a link; name the directory itself")
+	case info.Mode()&0o022 != 0:
+		return nil, fmt.Errorf("others may write to it; take that from them: chmod go-w %s", string(d))
+	}
 	root, err := os.OpenRoot(string(d))
 	if err != nil {
 		return nil, err

@@ -116,6 +116,12 @@ func fileFaults() []fault {
 		rulesAtStart("a rule records a kpulse_* name", puts("r.yml", strings.Replace(soundRules, "level:power:first", "kpulse_gpu_health", 1)), "would collide"),
 		withRules("the rule file is removed, and read again", removes("r.yml"), "no such file or directory"),
 		withRules("a rule is broken, and read again", puts("r.yml", strings.Replace(soundRules, "sum(", "sum((", 1)), "not PromQL"),
+		{does: "a user of the node reads the settings of the service", begin: func(w *world) {
+			packed, err := os.ReadFile("../../deploy/packages/nfpm.yaml")
+			if err != nil || !regexp.MustCompile(`dst: /etc/default/kpulse-proxy, type: config\|noreplace, file_info: \{mode: 0640\}`).Match(packed) {
+				w.Errorf("/etc/default/kpulse-proxy is for everybody: %v", err)
+			}
+		}, seen: seen{says: []string{temperature(during)}}},
 		{does: "the web config is not there", flags: []string{"--web.config.file=web.yml"}, begin: removes("web.yml"), end: puts("web.yml", ""), exit: 1, seen: seen{says: []string{"web.yml: no such file or directory"}}},
 	}
 }

@@ -59,11 +59,38 @@ func (w *world) busy() {
 	}
 }
 
+// folders is a program that reads the folders of jobs, of the job 7 of ada.
+var folders = fault{flags: []string{"--hpc-job-info-dir=info"}, files: map[string]string{"info/7": "user=ada\n"}}
+
+// holdsSeven is an exporter whose GPU the job 7 holds.
+var holdsSeven = says(strings.ReplaceAll(reading(during), "}", `,hpc_job="7"}`))
+
 // jobFaults are those of the script that notes the jobs of Slurm. The program beside it serves all the time.
 func jobFaults() []fault {
 	well := seen{says: []string{temperature(during)}}
 	row := func(does string, inflict func(*world)) fault { return fault{does: does, begin: inflict, seen: well} }
+	refused := func(does string, begin func(*world), why string) fault {
+		f := folders
+		f.does, f.begin, f.exporter = does, begin, holdsSeven
+		f.seen = seen{says: well.says, lacks: []string{`hpc_user="ada"`}, log: []string{"cannot read the job info directory info: " + why}, page: []string{why}}
+		return f
+	}
 	return []fault{
+		refused("others may write to the folder of jobs that the program reads", func(w *world) {
+			if err := os.Chmod(filepath.Join(w.dir, "info"), 0o777); err != nil {
+				w.Fatal(err)
+			}
+			w.until(func() string { return w.logs("others may write to it") })
+		}, "others may write to it"),
+		refused("the folder of jobs that the program reads is replaced by a link", func(w *world) {
+			if err := os.Rename(filepath.Join(w.dir, "info"), filepath.Join(w.dir, "else")); err != nil {
+				w.Fatal(err)
+			}
+			if err := os.Symlink("else", filepath.Join(w.dir, "info")); err != nil {
+				w.Fatal(err)
+			}
+			w.until(func() string { return w.logs("it is a link") })
+		}, "it is a link"),
 		row("a hundred jobs begin at once, and end at once", func(w *world) {
 			s := w.jobs(map[string]string{})
 			w.busy()

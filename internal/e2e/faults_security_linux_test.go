@@ -57,6 +57,10 @@ func securityFaults() []fault {
 		{does: "methods are not allowed", asks: []rawRequest{{request: "POST /metrics\r\nContent-Length: 0", status: "405"}, {request: "DELETE /metrics", status: "405"}, {request: "PUT /\r\nContent-Length: 0", status: "405"}, {request: "BREW /metrics", status: "405"}}, seen: well},
 		{does: "a reload is asked for without --web.enable-lifecycle", asks: []rawRequest{{request: "POST /-/reload\r\nContent-Length: 0", status: "403"}, {request: "GET /-/reload", status: "405|403"}, {request: "POST /-/resolve?uuid=GPU-1\r\nContent-Length: 0\r\nVia: 1.1 caddy", status: "403"}},
 			seen: seen{says: well.says, metrics: []string{reloaded + "1"}}},
+		{does: "a name that leads to the program by DNS rebinding asks for a reload", flags: []string{"--web.enable-lifecycle", "--web.hosts=gpu7.example"}, asks: []rawRequest{
+			reloadAt("evil.example", "403"), reloadAt("evil.example:9401", "403"), reloadAt("127.0.0.1.evil.example", "403"), reloadAt("127.0.0.1:9401", "200"),
+			reloadAt("[::1]:9401", "200"), reloadAt("localhost", "200"), reloadAt("GPU7.example:80", "200"),
+		}, seen: well},
 		{does: "a client speaks TLS", asks: []rawRequest{{request: "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", status: "400|"}}, seen: well},
 		{does: "a client asks for 2,000 encodings, and for a part of the page", asks: []rawRequest{{request: "GET /metrics\r\nAccept-Encoding: " + strings.Repeat("a;q=0.1, ", 2000) + "b\r\nRange: bytes=0-1\r\nAccept: " + strings.Repeat("x/y,", 2000), status: "200"}}, seen: well},
 		{does: "the exporter repeats the program's credentials", flags: []string{"--source=http://operator:hunter2@ADDRESS/metrics"}, exporter: echo,
@@ -70,4 +74,9 @@ func securityFaults() []fault {
 // timeoutOf is a scrape with this timeout header. It gets the reading.
 func timeoutOf(text string) rawRequest {
 	return rawRequest{request: "GET /metrics\r\nX-Prometheus-Scrape-Timeout-Seconds: " + text, status: "200"}
+}
+
+// reloadAt asks for a reload by a name of the program.
+func reloadAt(host, status string) rawRequest {
+	return rawRequest{request: "POST /-/reload HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", status: status}
 }

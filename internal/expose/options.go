@@ -76,6 +76,8 @@ type Machine struct {
 
 // Operations is what clients may do besides reading.
 type Operations struct {
+	// Hosts are the names by which requests that change something may call the proxy, besides addresses and localhost.
+	Hosts []string
 	// Reload reads config and rules again, or fails and changes nothing. Nil refuses it over HTTP.
 	Reload func() error
 	// MayResolve reports whether a request may mark fatal XIDs as resolved; nil means that none may.

@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -43,6 +45,9 @@ func New(opts Options) (http.Handler, error) {
 	}
 	mux := http.NewServeMux()
 	for pattern, handler := range routes(&opts, m, page, a) {
+		if !strings.HasPrefix(pattern, http.MethodGet) {
+			handler = onlyAt(opts.Hosts, handler)
+		}
 		mux.Handle(pattern, handler)
 	}
 	return guard(m.telemetry.instrument(mux)), nil
@@ -94,6 +99,24 @@ func guard(handler http.Handler) http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		handler.ServeHTTP(w, r)
+	})
+}
+
+// onlyAt refuses requests whose Host is no address, nor localhost, nor one of names: someone else's name may lead here too, and
+// their page is then of the same site as ours.
+func onlyAt(names []string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = r.Host
+		}
+		_, err = netip.ParseAddr(strings.Trim(host, "[]"))
+		is := func(name string) bool { return strings.EqualFold(name, host) }
+		if err != nil && host != "" && !is("localhost") && !slices.ContainsFunc(names, is) {
+			answerError(w, fmt.Sprintf("%q is no name of this proxy; send the request to its address or localhost, or list the name in --web.hosts", host), http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 

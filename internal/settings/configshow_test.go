@@ -12,7 +12,7 @@ import (
 var samples = map[string]string{
 	"source": "http://node/metrics", "poll": "3s", "node-name": "n", "dcgm.host": "h", "dcgm.fields": "core", "gpus": "0", "counters": "c", "record": "r",
 	"export": "all", "tui.url": "node", "tui.http-config": "f", "tui.focus": "3", "weights": "1,2,3,4", "expected-gpus": "8", "rules.file": "r",
-	"kernel-log": "/k", "kube.discover": "a=b", "kube.discover-namespace": "n", "kube.pod-resources": "/s", "kube.workload-label": "l", "kube.config": "k",
+	"kernel-log": "/k", "kube.discover": "a=b", "kube.discover-namespace": "n", "kube.pod-resources": "/s", "kube.workload-label": "l", "kube.config": "k", "web.hosts": "h",
 	"hpc-job-mapping-dir": "d", "hpc-job-info-dir": "d", "compat": "4.8", "series.exclude": "a", "web.config.file": "w",
 }
 

@@ -157,7 +157,7 @@ var badFiles = []struct{ text, want string }{
 
 	// Keys.
 	{"\nmin-coverage: 1\n", "bad.yml:2: min-coverage: is not a known key; did you mean min_coverage?"},
-	{"backend: replay\n", "bad.yml:1: backend: is not a known key; the known ones are sources, limits, kernel_log, state_file, preset, weights, missing_inputs, min_coverage, rules, thresholds, temperatures, health, xids, xid_hold, dialect, kube, compat, series"},
+	{"backend: replay\n", "bad.yml:1: backend: is not a known key; the known ones are sources, limits, kernel_log, state_file, preset, weights, missing_inputs, min_coverage, rules, thresholds, temperatures, health, xids, xid_hold, dialect, kube, compat, series, web_hosts"},
 	{"preset: ai\n\npreset: hpc\n", "bad.yml:3: preset: is in line 1 already; remove one of them"},
 	{"health:\n  pcie_replay: off\n  pcie_replay: off\n", "bad.yml:3: health.pcie_replay: is in line 2 already; remove one of them"},
 	{"sources: http://u:hunter2@node:9400\n", `bad.yml:1: sources: a value where a list is expected; write sources such as {source: http://node7:9400/metrics}`},

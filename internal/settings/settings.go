@@ -115,6 +115,7 @@ type Serving struct {
 	SystemdSocket   bool
 	WebConfig       string
 	Lifecycle       bool
+	Hosts           []string // names of the proxy
 	Pprof           bool
 	ExposeProcesses bool // to other machines too
 	Log             promslog.Config

@@ -306,6 +306,9 @@ var table = []setting{
 	{Flag: "web.enable-lifecycle", group: groupServing, Modes: ModeServe, at: func(o *Options) any { return &o.Lifecycle },
 		help: "Enable POST /-/reload, which reads config file and rules again as SIGHUP always does, and POST /-/resolve?uuid=GPU-…, which marks " +
 			"the fatal XIDs of a GPU as resolved and which root of this machine may always do."},
+	{Flag: "web.hosts", Key: "web_hosts", group: groupServing, placeholder: "NAME", Modes: ModeServe, restart: true, at: func(o *Options) any { return &o.Hosts },
+		help: "A name of this proxy that POST requests may have as Host, besides addresses, localhost and the name of this machine; others may be DNS " +
+			"rebinding. Repeatable (in the environment: one per line)."},
 	{Flag: "web.enable-pprof", group: groupServing, Modes: ModeServe, at: func(o *Options) any { return &o.Pprof },
 		help: "Serve Go profiles at /debug/pprof."},
 	{Flag: "web.expose-processes", group: groupServing, Modes: ModeServe, needs: "collector.processes",

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"slices"
@@ -76,6 +77,9 @@ func (p *service) apply() ([]string, error) {
 	changed, kept := settings.Changes(p.opts.Options, read, func(key string) bool { return p.rules == nil && key == "rules.files" })
 	for _, key := range kept { // fresh has the old value
 		p.logger.Warn("restart to apply a setting that cannot change at run time", "setting", key)
+	}
+	if len(changed) > 0 && settings.IsBlank(p.opts.ConfigFile) {
+		return nil, fmt.Errorf("--config.file: %s is empty, as a file is that another program is just writing; write it whole, or restart to run without settings", p.opts.ConfigFile)
 	}
 	var changes []func()
 	for i, r := range p.readers.all() {

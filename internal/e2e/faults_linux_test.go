@@ -89,6 +89,7 @@ func groups() []group {
 		{"resource", "Limits and surroundings of the process.", startScraped, resourceFaults()},
 		{"security", "Hostile clients and exporters.", startScraped, securityFaults()},
 		{"rules", "Rules that the program evaluates.", startScraped, ruleFaults()},
+		{"kubernetes", "The kubelet and the API server, beside a program that serves.", startScraped, kubernetesFaults()},
 		{"jobs", "The script that notes the jobs of Slurm, beside a program that serves.", startScraped, jobFaults()},
 	}
 }

@@ -72,6 +72,7 @@ func NewClient(kubeconfig, userAgent string) (*Client, error) {
 	if err != nil {
 		return nil, failed("the credentials for the Kubernetes API server cannot be used", err, "correct the kubeconfig, or the service account's files")
 	}
+	transport.Transport = bounded{transport.Transport}
 	// The credentials are for the API server alone. transport may be http.DefaultClient.
 	own := *transport
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -80,6 +81,21 @@ func NewClient(kubeconfig, userAgent string) (*Client, error) {
 		return nil, failed("the address of the Kubernetes API server cannot be used", err, "correct the kubeconfig")
 	}
 	return &Client{web}, nil
+}
+
+// maxList is the longest answer of the API server that is read, in bytes; of a watch, client-go limits each event.
+const maxList = 64 << 20
+
+// bounded cuts answers that do not end.
+type bounded struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := b.RoundTripper.RoundTrip(r)
+	if err == nil && !r.URL.Query().Has("watch") {
+		response.Body = http.MaxBytesReader(nil, response.Body, maxList)
+	}
+	return response, err
 }
 
 // codecs reads what is watched, and the errors of the API server.

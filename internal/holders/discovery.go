@@ -20,6 +20,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
+// mostParts is how many parts of 500 pods a list may have, far more than a cluster has exporters.
+const mostParts = 100
+
 // DiscoveryOptions select the exporters to look for.
 type DiscoveryOptions struct {
 	Client *Client
@@ -63,6 +66,7 @@ type selection struct {
 	kept *cache.UndeltaStore // of *podObject by UID; it publishes after each change
 	pods *cache.ListWatch
 
+	parts int // of the list so far; of the goroutine that lists
 	// Guarded by of.mu.
 	listed  bool
 	failure *canonical.Failure // of the latest request
@@ -109,7 +113,13 @@ func (s *selection) IsWatchListSemanticsUnSupported() bool { return true }
 func (s *selection) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	within, cancel := context.WithTimeoutCause(ctx, RequestTimeout, canonical.TimedOut(RequestTimeout))
 	defer cancel()
+	if opts.Continue == "" {
+		s.parts = 0
+	}
 	pods, err := s.pods.ListWithContext(within, opts)
+	if s.parts++; err == nil && s.parts > mostParts {
+		err = fmt.Errorf("its list does not end after %d parts", mostParts)
+	}
 	err = cause(within, err)
 	s.note(ctx, err)
 	return pods, err

@@ -10,11 +10,13 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"strings"
 	"syscall"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // PodResourcesSocket is where the kubelet serves its pod-resources API, unless it has
@@ -44,6 +46,12 @@ type listed struct {
 	// unknown is how many device ids of NVIDIA's resources could not be read.
 	unknown int
 }
+
+// maxName is the longest name in Kubernetes, in bytes.
+const maxName = 253
+
+// name cuts a name that the kubelet or the API server should not have given: it becomes a label of many series.
+func name(text string) string { return diag.Short(strings.ToValidUTF8(text, "\uFFFD"), maxName) }
 
 // list asks the kubelet that serves at socket. gRPC's own library would be a twentieth of the
 // program, for this one call: a request without fields, over HTTP/2.
@@ -151,7 +159,7 @@ func (m message) text(number protowire.Number) string {
 func (l *listed) addPod(pod message) {
 	for _, one := range pod[3] {
 		container := parse(one)
-		w := canonical.Workload{Pod: pod.text(1), Namespace: pod.text(2), Container: container.text(1)}
+		w := canonical.Workload{Pod: name(pod.text(1)), Namespace: name(pod.text(2)), Container: name(container.text(1))}
 		for _, devices := range container[2] {
 			l.addDevices(w, parse(devices))
 		}

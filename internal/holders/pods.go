@@ -120,7 +120,7 @@ func (p *podObject) exporter(port string) (e Exporter, ok bool) {
 		return e, false
 	}
 	return Exporter{
-		UID: string(p.UID), Namespace: p.Namespace, Pod: p.Name, Node: p.Spec.NodeName,
+		UID: string(p.UID), Namespace: name(p.Namespace), Pod: name(p.Name), Node: name(p.Spec.NodeName),
 		Address: netip.AddrPortFrom(ip, p.port(port)),
 	}, true
 }

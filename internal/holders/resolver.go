@@ -129,6 +129,7 @@ func (r *Resolver) resolve(ctx context.Context, pod Pod) {
 // ask looks up a pod, and returns how long the answer is kept; 0 is no answer.
 func (r *Resolver) ask(ctx context.Context, pod Pod) (owner Owner, lives time.Duration) {
 	owner, sure, err := r.lookUp(ctx, pod)
+	owner = Owner{name(owner.Kind), name(owner.Name)}
 	if ctx.Err() != nil {
 		return owner, 0
 	}

@@ -214,6 +214,9 @@ func (l *loader) add(g rulefmt.RuleGroup, n *groupNode, p parser.Parser) {
 			continue // not for a rule that rulefmt accepts
 		}
 		where, line := place(g.Name, i+1, cmp.Or(rule.Record, rule.Alert)), n.Rules[i].line()
+		if wrong := badPattern(expr); wrong != nil {
+			l.problem(diag.Problem{Line: n.Rules[i].Expr.Line, Place: where, Text: wrong.Error() + "; correct it: the rule would fail at each evaluation"})
+		}
 		l.checkSeries(parser.ExtractSelectors(expr), n.Rules[i].Expr.Line, where)
 		if rule.Alert != "" {
 			if l.set.Alerts++; l.set.Alerts == 1 && !l.opts.ForPrometheus {
@@ -231,6 +234,28 @@ func (l *loader) add(g rulefmt.RuleGroup, n *groupNode, p parser.Parser) {
 		group.Rules = append(group.Rules, r)
 	}
 	l.set.Groups = append(l.set.Groups, group)
+}
+
+// badPattern returns why a regular expression in an argument of a function does not compile. The parser checks only those of
+// selectors, and label_replace alone takes one.
+func badPattern(expr parser.Expr) (wrong error) {
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+		call, is := node.(*parser.Call)
+		if !is || call.Func.Name != "label_replace" || len(call.Args) != 5 {
+			return nil
+		}
+		arg := call.Args[4]
+		for in, nested := arg.(*parser.ParenExpr); nested; in, nested = arg.(*parser.ParenExpr) {
+			arg = in.Expr
+		}
+		if text, is := arg.(*parser.StringLiteral); is && wrong == nil {
+			if _, err := labels.NewFastRegexMatcher(text.Val); err != nil {
+				wrong = fmt.Errorf("label_replace has a regular expression that does not compile: %w", err)
+			}
+		}
+		return nil
+	})
+	return wrong
 }
 
 // unfit returns why the proxy cannot evaluate a rule, or serve its results in the text format; "" if it can.

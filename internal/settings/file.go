@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,6 +36,13 @@ func Load(path string) (*File, error) {
 		return nil, err
 	}
 	return Parse(path, body)
+}
+
+// IsBlank reports whether the file at path has no settings, "" being no file.
+func IsBlank(path string) bool {
+	body, err := os.ReadFile(path)
+	var nothing any
+	return path != "" && err == nil && yaml.Unmarshal(body, &nothing) == nil && nothing == nil
 }
 
 // Parse reads the content of a file, which errors call name. The error is

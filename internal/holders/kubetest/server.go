@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -39,6 +40,7 @@ type Server struct {
 	history []event
 	denied  bool
 	hangs   chan struct{} // closed when the hang ends, nil while there is none
+	endless string        // see Endless
 }
 
 type event struct {
@@ -125,12 +127,20 @@ func (s *Server) Hang(hangs bool) {
 	}
 }
 
+// Endless makes lists go on without end, in "parts" or in one "answer"; "" ends that.
+func (s *Server) Endless(how string) {
+	s.mu.Lock()
+	s.endless = how
+	s.mu.Unlock()
+	s.CloseClientConnections()
+}
+
 const forbidden = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,
 	"message":"pods is forbidden: User \"u\" cannot list resource \"pods\" in API group \"\" at the cluster scope"}`
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	hangs, denied := s.hangs, s.denied
+	hangs, denied, endless := s.hangs, s.denied, s.endless
 	s.mu.Unlock()
 	if hangs != nil {
 		select {
@@ -144,6 +154,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case denied:
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprint(w, forbidden)
+	case r.FormValue("watch") == "" && endless == "answer":
+		for err := error(nil); err == nil; {
+			_, err = io.WriteString(w, strings.Repeat(" ", 1<<16))
+		}
 	case r.FormValue("watch") == "":
 		s.list(w, r)
 	default:
@@ -172,9 +186,11 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 			items = append(items, p.object(len(s.history)))
 		}
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"kind": "PodList", "apiVersion": "v1", "metadata": map[string]any{"resourceVersion": version(len(s.history))}, "items": items,
-	})
+	metadata := map[string]any{"resourceVersion": version(len(s.history))}
+	if s.endless != "" {
+		metadata["continue"] = "more"
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": items})
 }
 
 // version is the resource version after some changes: never 0, which means any.

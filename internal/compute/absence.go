@@ -17,7 +17,7 @@ const (
 	// lostMemory is how long it is remembered at all: by then it was replaced.
 	lostMemory = 7 * 24 * time.Hour
 	// mostLost is how many boards that left long ago are remembered for their verdicts.
-	mostLost = 1000
+	mostLost = 128
 )
 
 // absence is the state of a board that is missing.
@@ -82,6 +82,9 @@ func (m *memory) miss(f *canonical.Frame, d *canonical.Device) {
 		m.absences[d.Identity()] = a
 	}
 	a.seen, a.since = m.readings, earlier(a.since, f.At)
+	if k := m.devices[d.Identity()]; k != nil && k.moved {
+		a.since = f.At // nothing was said of it since
+	}
 	if !m.list().HeldOnly && slices.ContainsFunc(m.present, func(o *device) bool { return o.Hostname == d.Hostname }) {
 		a.without++
 	}
@@ -145,8 +148,12 @@ func isBoard(k, d *canonical.Device) bool {
 
 // lose keeps a board that is forgotten if its verdict must not be, and else what was counted on it: its
 // counts may go on when it returns.
-func (m *memory) lose(d *device) {
-	a := m.absences[d.Identity()]
+func (m *memory) lose(of *device) {
+	a := m.absences[of.Identity()]
+	d := &device{Device: of.Device, forgotten: true, boardState: boardState{xids: of.xids, restarts: of.restarts}} // of some 6 KB, what matters
+	if of.last != nil {
+		d.last = &allocation{Allocation: of.last.Allocation}
+	}
 	switch {
 	case d.IsInstance():
 	case d.xids.latched > 0 || a != nil && a.gone:

@@ -89,7 +89,7 @@ func (l *allocations) knows(set *canonical.AllocationSet, m *memory) bool {
 
 // forget drops the allocations that ended too long ago or exceed the limit.
 func (l *allocations) forget(at time.Time) {
-	n := l.departed.expired(at, l.memory, l.limit, len(l.present))
+	n := l.departed.expired(at, l.memory, l.limit, len(l.present), 4*mostDeparted)
 	if n == 0 {
 		return
 	}

@@ -215,6 +215,10 @@ func inputs(states *[canonical.NumConditions]canonical.HealthSet) []canonical.Fi
 // Judgement returns the configuration behind the verdicts. Do not write to it.
 func (j *Judge) Judgement() *canonical.Judgement { return &j.judgement }
 
+// Alternates reports whether the source read one node, another, and then one again within the last hour. Boards that leave so are
+// not lost.
+func (j *Judge) Alternates() bool { return j.memory.alternates() }
+
 // Inputs returns the readings whose absence weakens a verdict, in the order of
 // canonical.Fields. Do not write to them.
 func (j *Judge) Inputs() []canonical.Field { return j.inputs }

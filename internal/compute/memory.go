@@ -14,6 +14,10 @@ import (
 // that returns later is a new one.
 const deviceMemory = time.Hour
 
+// mostDeparted is how many devices that left are remembered, or twice as many as are present: more come and go within an
+// hour only from a source that makes them up. It is 4 times that for allocations.
+const mostDeparted = 256
+
 // memory is the state of the devices of one source from reading to reading. It has no
 // clock: its time is that of the readings.
 type memory struct {
@@ -30,6 +34,7 @@ type memory struct {
 	lost     []*device                       // boards that left longer ago, or before the program began, and may be gone
 	counted  []*device                       // other boards that left longer ago, on which codes were counted
 	absences map[canonical.Identity]*absence // of all boards that are missing
+	switches departed[struct{}]              // when all boards were replaced by others at once, in deviceMemory
 	swapped  bool                            // a board left and came back with another holder while all were held
 	local    bool                            // the source reads this machine, and so all of its boards
 	doubted  bool                            // the faults of an earlier run could not be read
@@ -43,6 +48,7 @@ type device struct {
 	born             uint64  // the reading in which it first appeared
 	appeared         uint64  // the reading in which it last appeared or reappeared
 	forgotten        bool    // no longer in the memory
+	moved            bool    // it left together with all others, when others came: the source reads another node
 	warning          float64 // temperature in °C from which it is hot
 
 	tally
@@ -113,7 +119,7 @@ func (m *memory) advance(f *canonical.Frame, thresholds *Thresholds) {
 
 // forget drops the devices that left too long ago or exceed the limit.
 func (m *memory) forget() {
-	n := m.departed.expired(m.at, deviceMemory, m.limit, len(m.present))
+	n := m.departed.expired(m.at, deviceMemory, m.limit, len(m.present), mostDeparted)
 	if n == 0 {
 		return
 	}
@@ -159,8 +165,9 @@ func (m *memory) setTopology(t *canonical.Topology, thresholds *Thresholds) {
 		m.present[i] = d
 	}
 	for i, d := range m.present {
-		d.slot = i
+		d.slot, d.moved = i, false
 	}
+	m.observeSwitch(previous)
 	m.assignInstances()
 	m.observeCuts()
 	m.departed = m.departed.without(func(d *device) bool { return d.isIn(m.present) })
@@ -174,6 +181,22 @@ func (m *memory) setTopology(t *canonical.Topology, thresholds *Thresholds) {
 		}
 	}
 }
+
+// observeSwitch notes whether the source reads another node than before: it has boards, as it had, and none of them is the same.
+// A board that fails leaves others behind.
+func (m *memory) observeSwitch(previous []*device) {
+	m.switches = slices.Delete(m.switches, 0, m.switches.expired(m.at, deviceMemory, 0, 0, mostDeparted))
+	if len(previous) == 0 || len(m.present) == 0 || slices.ContainsFunc(previous, func(d *device) bool { return d.isIn(m.present) }) {
+		return
+	}
+	for _, d := range previous {
+		d.moved = true
+	}
+	m.switches = append(m.switches, departure[struct{}]{at: m.at})
+}
+
+// alternates reports whether the source went from one node to another and back.
+func (m *memory) alternates() bool { return len(m.switches) > 1 && !m.list().HeldOnly }
 
 // assignInstances gives the boards that are present their instances.
 func (m *memory) assignInstances() {
@@ -318,11 +341,12 @@ type departure[T any] struct {
 }
 
 // expired returns how many things, from the front, are to be forgotten at an instant: those that
-// left more than span ago and those beyond a limit, which counts the present things too; 0 is no limit.
-func (p departed[T]) expired(at time.Time, span time.Duration, limit, present int) (n int) {
+// left more than span ago, those beyond most and twice the present ones, and those beyond a limit, which counts the present things too; 0 is no limit.
+func (p departed[T]) expired(at time.Time, span time.Duration, limit, present, most int) (n int) {
 	if limit > 0 {
 		n = min(max(0, present+len(p)-limit), len(p))
 	}
+	n = max(n, len(p)-max(most, 2*present))
 	for n < len(p) && at.Sub(p[n].at) > span {
 		n++
 	}

@@ -38,13 +38,13 @@ func fifteen() string {
 	return text
 }
 
-// peak returns the most memory, in bytes, that the program has had.
-func (w *world) peak() int {
+// memory returns a kind of memory of the program, in bytes: VmHWM is the most that it has had, VmRSS what it has.
+func (w *world) memory(kind string) int {
 	w.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.child.Cmd.Process.Pid))
-	m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(text)
+	m := regexp.MustCompile(kind + `:\s+(\d+) kB`).FindSubmatch(text)
 	if err != nil || m == nil {
-		w.Fatal("no peak of memory: ", err)
+		w.Fatal("the memory is not known: ", err)
 	}
 	n, _ := strconv.Atoi(string(m[1]))
 	return n << 10
@@ -79,7 +79,7 @@ func memoryFaults() []fault {
 			if served < least {
 				w.Errorf("%d sources are read, want at least %d", served, least)
 			}
-			if peak := w.peak(); peak > limit {
+			if peak := w.memory("VmHWM"); peak > limit {
 				w.Errorf("the program has taken %d MiB, want at most %d", peak>>20, limit>>20)
 			} else {
 				w.Logf("%d sources are read, and the program has taken %d MiB", served, peak>>20)

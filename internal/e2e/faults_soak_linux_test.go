@@ -233,3 +233,56 @@ func (s *soak) visit(n int, done <-chan struct{}) {
 		}
 	}
 }
+
+// TestSoakOfThree has one program read three exporters that replace boards, pods and instances all the time, and fail in every way
+// in between, for KPULSE_SOAK. Its memory, without the pages of the program file, stays below 50 MB, however long it takes.
+func TestSoakOfThree(t *testing.T) {
+	slow.Test(t, "takes as long as KPULSE_SOAK says; make soak sets it")
+	t.Parallel()
+	amount, _, _ := strings.Cut(cmp.Or(os.Getenv("KPULSE_SOAK"), briefly), ":")
+	lasts, err := time.ParseDuration(amount)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 50 << 20
+	rng := rand.New(rand.NewPCG(rand.Uint64(), 46))
+	var three [3]*soak
+	flags := []string{"--config.file=config.yml", "--source.min-interval=0s"}
+	config := "sources:\n"
+	for i := range three {
+		three[i] = &soak{world: newWorld(t, fault{}, startExporter(t)), rng: rng}
+		config += fmt.Sprintf("- {source: '%s', node_name: n%d, poll: 0}\n", three[i].url, i)
+	}
+	w := three[0].world
+	w.fault.config = config
+	w.write("config.yml", config)
+	w.start(os.Environ(), flags...)
+	var answers []exporterAnswer
+	for _, f := range soakable() {
+		if f.exporter != nil && !f.late {
+			answers = append(answers, f.exporter)
+		}
+	}
+	began, logged := time.Now(), time.Now()
+	for n := 0; time.Since(began) < lasts; n++ {
+		time.Sleep(100 * time.Millisecond) // 36,000 changes an hour
+		for i, s := range three {
+			page := s.fleet() // boards, pods and instances that no reading had
+			page = strings.NewReplacer(`UUID="GPU-`, fmt.Sprintf(`UUID="GPU-%d-`, i), `pod="p`, fmt.Sprintf(`pod="p%d-`, i)).Replace(page)
+			if s.exporter.does(says(page)); rng.IntN(4) == 0 {
+				s.exporter.does(answers[rng.IntN(len(answers))])
+			}
+		}
+		if status, body, err := w.child.Get("/metrics", "Accept-Encoding", []string{"gzip", "identity"}[n%2], "X-Prometheus-Scrape-Timeout-Seconds", "5"); err != nil || status == http.StatusInternalServerError {
+			t.Fatalf("a scrape answers %d, %v: %.300s\n%s", status, err, body, w.child.Fate())
+		}
+		if time.Since(logged) > lasts/20 {
+			logged = time.Now()
+			t.Logf("%v: %d scrapes, %d MB", time.Since(began).Round(time.Second), n, w.memory("RssAnon")>>20)
+		}
+	}
+	if is := w.memory("RssAnon"); is > most {
+		t.Errorf("the program takes %d MB, want at most %d", is>>20, most>>20)
+	}
+	w.checkEnd()
+}

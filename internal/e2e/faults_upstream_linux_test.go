@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -32,7 +33,16 @@ const header = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
 // connectionFaults come before the first byte of a page.
 func connectionFaults() []fault {
 	early := failedScrape(source.Truncated, "the connection was closed before an answer came")
+	turn := 0
 	return []fault{
+		{does: "alternates between nodes", exporter: func(w http.ResponseWriter, _ *http.Request) {
+			page := reading(during) // of one node, and at each second and third request of another
+			if turn++; turn%3 > 0 {
+				page = strings.ReplaceAll(page, "GPU-1", "GPU-of-another-node")
+			}
+			_, _ = io.WriteString(w, page)
+		}, seen: seen{lacks: []string{`action="reboot_node"} 1`}, log: []string{"a source alternates between nodes"},
+			page: []string{"it answers for the boards of one node and then for those of another", "name the exporter of each node as a source of its own"}}},
 		{does: "nothing listens", begin: func(w *world) { w.exporter.leave() }, end: func(w *world) { w.exporter.listen(w.T) },
 			seen: failedScrape(source.Unreachable, "connection refused", "check that dcgm-exporter runs there")},
 		{does: "its name does not resolve", cold: true, flags: []string{"--source=http://exporter..invalid:9400/metrics"}, // a name that is never sent to a DNS server

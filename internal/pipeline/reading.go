@@ -173,10 +173,17 @@ func (p *Pipeline) observe(r *reading) {
 type bookkeeping struct {
 	missing, unusable []canonical.Field // scratch
 	contents          contents          // of the latest reading
+	alternates        bool              // as of the state
 	longLabel         *canonical.Note   // that of the state on a label that is too long, nil for none
 	host              *canonical.Host   // the latest load of this machine, never written to again
 	hostRead          time.Time
 	drops             [canonical.NumDropReasons]canonical.Birth // of the values left out, by reason
+}
+
+// alternating is the note on a source that reads one node and then another.
+var alternating = canonical.Note{
+	Cause:  "it answers for the boards of one node and then for those of another, as a Service or load balancer in front of several exporters does",
+	Remedy: "name the exporter of each node as a source of its own, or find them with --kube.discover",
 }
 
 const hostEvery = time.Second // the least time between two reads of the host
@@ -189,9 +196,13 @@ func (p *Pipeline) account(snap *canonical.Snapshot, b *raw.Batch) canonical.Sou
 	p.mu.Unlock()
 	a, report := &p.accounts, &p.judging.report
 	s.Failure, s.Streams, s.Version = nil, p.streams(), p.version()
-	if a.longLabel != report.LongLabel {
-		if a.longLabel, s.Notes = report.LongLabel, nil; a.longLabel != nil {
-			s.Notes = []canonical.Note{*a.longLabel}
+	if alternates := p.judging.judge.Alternates(); a.longLabel != report.LongLabel || alternates != a.alternates {
+		if a.longLabel, a.alternates, s.Notes = report.LongLabel, alternates, nil; a.longLabel != nil {
+			s.Notes = append(s.Notes, *a.longLabel)
+		}
+		if alternates {
+			s.Notes = append(s.Notes, alternating)
+			p.warn("a source alternates between nodes", alternating.Cause, alternating.Remedy)
 		}
 	}
 	s.At, s.Took = b.At, b.Took

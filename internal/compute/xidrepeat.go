@@ -29,9 +29,8 @@ const (
 
 // incidents are the times at which an application's code occurred on one board of a node alone.
 type incidents struct {
-	at   [remembered]time.Time // the latest ones, the earliest first
-	n    int
-	seen time.Time // when it last occurred, alone or not
+	at   []time.Time // the latest ones, the earliest first; most codes have none
+	seen time.Time   // when it last occurred, alone or not
 }
 
 // incident takes in an application's code.
@@ -78,22 +77,17 @@ func (x *xids) of(code uint32) *xid {
 }
 
 func (s *incidents) add(at time.Time) {
-	if s.n == remembered {
-		copy(s.at[:], s.at[1:])
-		s.n--
-	}
-	s.at[s.n] = at
-	s.n++
+	s.at = append(slices.Delete(s.at, 0, max(0, len(s.at)-remembered+1)), at)
 }
 
 // drop removes the incidents shared with another board at an instant.
 func (s *incidents) drop(at time.Time) {
-	s.n = len(slices.DeleteFunc(s.at[:s.n], func(t time.Time) bool { return t.Sub(at).Abs() <= sharedWithin }))
+	s.at = slices.DeleteFunc(s.at, func(t time.Time) bool { return t.Sub(at).Abs() <= sharedWithin })
 }
 
 // recent returns how many there were within repeatSpan.
 func (s *incidents) recent(at time.Time) (n int) {
-	for _, t := range s.at[:s.n] {
+	for _, t := range s.at {
 		if at.Sub(t) <= repeatSpan {
 			n++
 		}
@@ -103,7 +97,7 @@ func (s *incidents) recent(at time.Time) (n int) {
 
 func (s *incidents) rewind(at time.Time) {
 	s.seen = earlier(s.seen, at)
-	for i := range s.at[:s.n] {
+	for i := range s.at {
 		s.at[i] = earlier(s.at[i], at)
 	}
 }

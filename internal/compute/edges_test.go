@@ -32,7 +32,7 @@ func TestIncidentsToTheInstant(t *testing.T) {
 		j, d, _ := two()
 		j.incident(d, j.find(d, 13, start), start)
 		j.incident(d, j.find(d, 13, start), start.Add(gap))
-		if n := j.find(d, 13, start).own.n; n != want {
+		if n := len(j.find(d, 13, start).own.at); n != want {
 			t.Errorf("two within %v: %d incidents, want %d", gap, n, want)
 		}
 	}
@@ -40,7 +40,7 @@ func TestIncidentsToTheInstant(t *testing.T) {
 		j, d, other := two()
 		j.incident(d, j.find(d, 13, start), start)
 		j.incident(other, j.find(other, 13, start), start.Add(gap))
-		if n, m := j.find(d, 13, start).own.n, j.find(other, 13, start).own.n; n != want || m != want {
+		if n, m := len(j.find(d, 13, start).own.at), len(j.find(other, 13, start).own.at); n != want || m != want {
 			t.Errorf("on two boards within %v: %d and %d incidents, want %d", gap, n, m, want)
 		}
 	}

@@ -354,3 +354,24 @@ func TestDeadlineReachesTheSource(t *testing.T) {
 		})
 	}
 }
+
+// TestOneAnswerTooMany: an answer that does not fit into memory is refused, before or while it is merged, and says why.
+func TestOneAnswerTooMany(t *testing.T) {
+	lines := strings.Repeat("a{b=\"c\"} 1\nd{e=\"f\"} 2\n", askFrom) // as many parts of each family
+	for _, most := range []int64{0, outputBytes} {
+		first, second := snapshotOf("s1"), snapshotOf("s2")
+		first.Valid, second.Valid = [][]byte{[]byte(lines)}, [][]byte{[]byte(lines)}
+		h, err := New(Options{
+			Sources: NewSet(sourceOf(first), sourceOf(second)), MaxRequests: 1, Timeout: time.Second,
+			Fits: func(bytes int64) bool { return bytes == most },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		if w.Code != http.StatusServiceUnavailable || w.Body.String() != noRoom+"\n" || w.Header().Get("Content-Encoding") != "" {
+			t.Errorf("with room for %d bytes: %d, %v: %.200s", most, w.Code, w.Header(), w.Body)
+		}
+	}
+}

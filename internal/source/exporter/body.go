@@ -42,10 +42,48 @@ type bodyReader struct {
 // read reads r to its end, at most max+1 bytes, into buf's memory if that
 // suffices. size is the expected length, -1 if unknown: then it is a little more than that of the
 // last body. With an error, errTooLarge or r's, it also returns what it has read.
-func (in *bodyReader) read(buf []byte, r io.Reader, size int64) ([]byte, error) {
-	first, spare := size < 0 && in.last == 0, int64(0)
+func (in *bodyReader) read(buf []byte, r io.Reader, size int64) (body []byte, err error) {
+	first := size < 0 && in.last == 0
+	if body = in.begin(buf, size); body == nil {
+		return nil, errNoMemory
+	}
+	for most := in.max + 1; err == nil && int64(len(body)) < most; {
+		if cap(body)-len(body) < bytes.MinRead {
+			grown := source.Make[byte](in.memory, 2*cap(body)+bytes.MinRead, func() { body, in.discarded = nil, nil })
+			if grown == nil {
+				return nil, errNoMemory
+			}
+			body = append(grown, body...)
+		}
+		space := body[len(body):min(int64(cap(body)), most)]
+		n := 0
+		n, err = r.Read(space)
+		body = body[:len(body)+n]
+	}
 	switch {
-	case first:
+	case int64(len(body)) > in.max:
+		in.discarded = body
+		return body, errTooLarge
+	case err != io.EOF: // as readers return it
+		return body, err
+	}
+	in.last, in.discarded = int64(len(body)), nil
+	if first && len(body) > collectFrom {
+		// The smaller buffers, and then the last one, may each take twice the body's length.
+		runtime.GC()
+		if fits := source.Make[byte](in.memory, len(body)+len(body)/16+bytes.MinRead+1, func() {}); fits != nil {
+			body = append(fits, body...)
+			runtime.GC()
+		}
+	}
+	return body, nil
+}
+
+// begin returns the memory for a body, nil if there is no room.
+func (in *bodyReader) begin(buf []byte, size int64) []byte {
+	spare := int64(0)
+	switch {
+	case size < 0 && in.last == 0:
 		size = firstBuffer
 	case size < 0:
 		size, spare = in.last, in.last/16
@@ -56,48 +94,8 @@ func (in *bodyReader) read(buf []byte, r io.Reader, size int64) ([]byte, error) 
 		buf = in.discarded
 	case have < want || have > keepBuffer && have/shrinkFactor > want:
 		if buf = source.Make[byte](in.memory, want+int(spare), func() { buf = nil }); buf == nil {
-			return nil, errNoMemory
+			return nil
 		}
 	}
-	body, err := in.readAll(buf[:0], r)
-	switch {
-	case int64(len(body)) > in.max:
-		in.discarded = body
-		return body, errTooLarge
-	case err == nil:
-		in.last, in.discarded = int64(len(body)), nil
-		if first && len(body) > collectFrom {
-			// The smaller buffers, and then the last one, may each take twice the body's length.
-			runtime.GC()
-			if fits := source.Make[byte](in.memory, len(body)+len(body)/16+bytes.MinRead+1, func() {}); fits != nil {
-				body = append(fits, body...)
-				runtime.GC()
-			}
-		}
-	}
-	return body, err
-}
-
-// readAll appends r to buf, up to max+1 bytes, and leaves at least a byte of capacity.
-func (in *bodyReader) readAll(buf []byte, r io.Reader) ([]byte, error) {
-	for most := in.max + 1; ; {
-		if cap(buf)-len(buf) < bytes.MinRead {
-			grown := source.Make[byte](in.memory, 2*cap(buf)+bytes.MinRead, func() { buf, in.discarded = nil, nil })
-			if grown == nil {
-				return nil, errNoMemory
-			}
-			buf = append(grown, buf...)
-		}
-		space := buf[len(buf):cap(buf)]
-		if left := most - int64(len(buf)); left < int64(len(space)) {
-			space = space[:left]
-		}
-		n, err := r.Read(space)
-		switch buf = buf[:len(buf)+n]; {
-		case err == io.EOF || err == nil && int64(len(buf)) == most:
-			return buf, nil
-		case err != nil:
-			return buf, err
-		}
-	}
+	return buf[:0]
 }

@@ -94,7 +94,7 @@ var clockTypes = map[string]canonical.Field{"GPU_CLOCK_TYPE_SYSTEM": canonical.S
 
 // cards is what a page of AMD's exporter needs besides rules.
 type cards struct {
-	read     bool                  // the source has families of that exporter
+	read     bool                  // the source has families of that exporter; beside those of NVIDIA's, they mean something else
 	families map[uint32]cardFamily // by id
 	clocks   []canonical.Field     // by label block, NumFields for none
 }
@@ -128,7 +128,7 @@ func (c *cards) learnBlock(labels []raw.Label) {
 // Radeon boards is always 0, and the first partition of a board has the activity of the whole board. The activity of the memory
 // controller stands in for that of the memory: there is no better one.
 func (t *Translator) fillCards(dst *canonical.Frame, b *raw.Batch, rep *Report) {
-	if !t.cards.read {
+	if !t.cards.read || t.vendor {
 		return
 	}
 	for i := range b.Samples {
@@ -168,7 +168,7 @@ func (t *Translator) fillCards(dst *canonical.Frame, b *raw.Batch, rep *Report) 
 
 // ConfigFields returns the names of missing readings in the config file of AMD's exporter, nil for other sources.
 func (t *Translator) ConfigFields(missing []canonical.Field) []string {
-	if !t.cards.read {
+	if !t.cards.read || t.vendor {
 		return nil
 	}
 	names := []string{}

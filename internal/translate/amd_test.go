@@ -104,7 +104,15 @@ func TestCardFields(t *testing.T) {
 // TestLabelsOfPodsAreNoCard: a pod of NVIDIA's exporter may have labels of these names.
 func TestLabelsOfPodsAreNoCard(t *testing.T) {
 	r := translated(t, Options{}, strings.ReplaceAll(testdata(t, "v4.9.prom"), "UUID=", `job_id="7",job_user="eve",serial_number="1",gpu_id="9",gpu_compute_partition_type="cpx",gpu_partition_id="1",UUID=`))
+	r.read(string(r.batch.Body) + "gpu_power_usage{node=\"a\"} 3\n") // a family of somebody's own
 	plain := translated(t, Options{}, testdata(t, "v4.9.prom"))
 	r.checkDevices(plain.frame.Topology.Devices...)
 	r.checkHolds(plain.frame.AllocationSet.Allocations...)
+	for i := range plain.frame.Len() {
+		for f, v := range plain.frame.Row(i) {
+			if got := r.frame.Row(i)[f]; got != v && (c.Given(got) || c.Given(v)) {
+				t.Errorf("device %d: %s is %v, not %v", i, c.Fields[f].Name, got, v)
+			}
+		}
+	}
 }

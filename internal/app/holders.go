@@ -66,6 +66,7 @@ func (p *service) startKubelet() {
 		Minors: func() map[string]string { return host.Minors(procfs) },
 		Logger: p.logger,
 	})
+	p.opts.kubelet = k
 	p.completers = append(p.completers, func(r *reader) func(*canonical.Frame) {
 		_, limit := p.opts.form().Limits(p.opts.SeriesPerSource(), 0)
 		opts := holders.FeedOptions{Limit: limit}

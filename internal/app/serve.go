@@ -52,6 +52,7 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 		logger.Info("starting", "version", version.Info(), "backend", r.backend, "reads", r.pipeline.Name(), "config", opts.ConfigFile)
 	}
 	opts.playDemo(logger)
+	opts.tellOfSlot(logger)
 	p.reloadOnHangup(ctx)
 
 	// The pipeline outlives ctx, so that scrapes that run when ctx ends still get a reading.
@@ -89,6 +90,27 @@ func (o *options) playDemo(logger *slog.Logger) {
 	}
 	if url := settings.LocalProxy(o.Listen); url != "" {
 		logger.Info("this is a demo: its GPUs are made up", "open", strings.TrimSuffix(url, "metrics"))
+	}
+}
+
+// tellOfSlot logs what is missing in dcgm-exporter's place.
+func (o *options) tellOfSlot(logger *slog.Logger) {
+	slot := o.Slot()
+	if slot == nil {
+		return
+	}
+	backend, counters := o.Upstreams[0].Backend.Name, o.Upstreams[0].Counters
+	logger.Info("in the place of dcgm-exporter, by its settings", "backend", backend, "engine", slot.Engine, "counters", counters)
+	if backend == "nvml" {
+		remedy := "give the gpu-operator's ClusterPolicy dcgm.enabled=true, which starts a host engine, and an image with dcgmi"
+		if slot.Engine != "" {
+			remedy = "dcgmi, which reads the host engine, is not in this image: see Image in deploy/README.md for one that has it"
+		}
+		logger.Warn("the driver is read by NVML, which has no profiling fields (DCGM_FI_PROF_*) of GPUs before Hopper", "remedy", remedy)
+	}
+	if len(slot.NotHonoured) > 0 {
+		logger.Warn("settings of dcgm-exporter have no effect here", "settings", strings.Join(slot.NotHonoured, " "),
+			"remedy", "remove them, or see dcgm-exporter's place in deploy/migration.md for what kpulse-proxy has instead")
 	}
 }
 

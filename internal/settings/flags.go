@@ -71,6 +71,9 @@ type givenFlag struct {
 	Setting *setting
 	Texts   []string
 	Typed   bool // on the command line
+
+	variable string // of dcgm-exporter that gave the texts, "" for none
+	slot     *Slot  // of --backend: what made the program take dcgm-exporter's place, nil for nothing
 }
 
 // Set implements kingpin.Value. The text is parsed later, in the order of the table.
@@ -93,7 +96,7 @@ func (f *givenFlag) Name() string {
 	if f.Typed || len(f.Texts) == 0 {
 		return "--" + f.Setting.Flag
 	}
-	return "$" + f.Setting.Variable()
+	return "$" + cmp.Or(f.variable, f.Setting.Variable())
 }
 
 // Variable returns the name of the environment variable.
@@ -144,6 +147,10 @@ func ReadFlags(args []string, stdout io.Writer) (g Given, err error) {
 		}
 		flag.SetValue(f)
 	}
+	rest, theirs, tells := exporterFlags(args)
+	if tells = exporterVariables(theirs) || tells; tells {
+		args = rest
+	}
 	if args, err = respell(args); err != nil {
 		return nil, err
 	}
@@ -152,6 +159,9 @@ func ReadFlags(args []string, stdout io.Writer) (g Given, err error) {
 		return nil, ErrAnswered
 	case err != nil:
 		return nil, explainFlag(err)
+	}
+	if tells {
+		g.takeExportersPlace(theirs)
 	}
 	fresh := NewOptions()
 	for _, f := range g {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
@@ -35,12 +36,22 @@ func (c *Counter) value(v float64, float bool) (float64, bool) {
 const LabelType = "label"
 
 // Page selects the part of a reading that a counters file serves: the families, with their names, TYPE and HELP, and
-// the label of the driver's version. It is never modified.
+// the label of the driver's version. It is never modified once a Writer has it.
 type Page struct {
+	// Pods become labels, as with dcgm-exporter's --kubernetes; nil is none.
+	Pods Pods
+
 	fields []Counter // by id, as in the exporter
 	events []eventFamily
 	driver string   // the label of the driver's version, "" for none
 	names  []string // of all families
+}
+
+// Pods knows which containers hold this node's devices.
+type Pods interface {
+	// Answer returns a comparable value, which differs from an earlier one if Holding may too.
+	Answer() any
+	Holding(devices []canonical.Device, mig []canonical.MIGPlace) [][]canonical.Workload
 }
 
 // driverLabels are the names of the driver's version: that of DCGM before 4.6, and since.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
@@ -66,6 +67,46 @@ func TestPage(t *testing.T) {
 	}
 	if all := string(b.Exposition(nil, &b)); len(b.Samples) != 8 || !strings.Contains(all, "DCGM_FI_DEV_POWER_USAGE{") || !strings.Contains(all, `DCGM_FI_DRIVER_VERSION="580.105.08"`) {
 		t.Errorf("%d samples, of all there is\n%s", len(b.Samples), all)
+	}
+}
+
+// podsOf are holders by the UUID of a board and the id of an instance.
+type podsOf map[string][]canonical.Workload
+
+func (p *podsOf) Answer() any { return len(*p) }
+
+func (p *podsOf) Holding(devices []canonical.Device, _ []canonical.MIGPlace) (all [][]canonical.Workload) {
+	for _, d := range devices {
+		all = append(all, (*p)[d.UUID+d.Instance])
+	}
+	return all
+}
+
+// A Page names the pod of a device, the last of several, but not the Samples: the device is the same with another pod.
+func TestPagePods(t *testing.T) {
+	w := writer("", inventory(nil), Jobs{"0": {"4711"}})
+	page, _ := NewPage([]Counter{counterOf("DCGM_FI_DEV_GPU_TEMP", "gauge", "", "TMPTR"), counterOf("DCGM_FI_DEV_XID_ERRORS", "gauge", "", "XIDER")}, everything)
+	pods := podsOf{uuid0: {{Namespace: "ml", Pod: "a", Container: "c"}, {Namespace: "ml", Pod: `b"`, Container: "c"}}}
+	page.Pods = &pods
+	w.Serve(page)
+	var b raw.Batch
+	write := func() string {
+		b.Reset()
+		w.Write(&b, noon, fixed{"TMPTR": {40, 41, math.NaN(), 42}, "XIDER": {31}})
+		return string(b.AppendText(nil))
+	}
+	text := write()
+	for _, want := range []string{`modelName="NVIDIA H100 80GB HBM3",container="c",namespace="ml",pod="b\"",hpc_job="4711"} 40`, `,pod="b\"",err_code="31",hpc_job="4711"} 31`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	if strings.Count(text, "pod=") != 2 || strings.Contains(string(b.Exposition(nil, &b)), "pod=") {
+		t.Errorf("serves\n%s", text)
+	}
+	pods = podsOf{uuid1 + "9": {{Namespace: "web", Pod: "d"}}, "other": nil}
+	if text := write(); strings.Contains(text, `pod="b`) || !strings.Contains(text, `GPU_I_ID="9",container="",namespace="web",pod="d"} 42`) {
+		t.Errorf("after a change\n%s", text)
 	}
 }
 

@@ -27,6 +27,7 @@ type Writer struct {
 
 	// Of a Page, if there is one.
 	page    *Page
+	pods    any // the answer of the Page's Pods that labels have
 	served  *rendering
 	chosen  func(dst []byte, b *raw.Batch) []byte
 	counted map[tallied]*tally
@@ -88,6 +89,11 @@ func (w *Writer) SetInventory(n Inventory) { w.inventory, w.dict = n, nil }
 // while the next Batch is filled.
 func (w *Writer) Write(b *raw.Batch, at time.Time, from Readings) {
 	w.refresh(at)
+	if w.page != nil && w.page.Pods != nil {
+		if now := w.page.Pods.Answer(); now != w.pods {
+			w.pods, w.dict = now, nil
+		}
+	}
 	if w.dict == nil {
 		w.learn()
 	}
@@ -155,6 +161,7 @@ func (w *Writer) learn() {
 	}
 	n := len(w.inventory.Devices)
 	w.labels, w.seen = make([]labels, n), make([]seen, n)
+	pods := w.podLabels()
 	for i := range w.inventory.Devices {
 		d, l := &w.inventory.Devices[i], &w.labels[i]
 		device := w.appendDevice(nil, d)
@@ -162,6 +169,7 @@ func (w *Writer) learn() {
 		if w.page != nil && w.page.driver != "" {
 			chosen = appendOptional(slices.Clone(device), ","+w.page.driver, d.Driver)
 		}
+		chosen = append(slices.Clip(chosen), pods[i]...)
 		if d.Board == i {
 			l.name, l.silent = w.block(plain, chosen, "}"), w.block(plain, chosen, silentLabel+"}")
 		}
@@ -177,6 +185,23 @@ func (w *Writer) learn() {
 	if w.page != nil {
 		w.chosen = w.served.append
 	}
+}
+
+// podLabels returns the labels of the pod that a Page names as the holder of each device. As in the exporter, a shared
+// device has one: here the last by name.
+func (w *Writer) podLabels() [][]byte {
+	all := make([][]byte, len(w.inventory.Devices))
+	if w.page == nil || w.page.Pods == nil {
+		return all
+	}
+	for i, holders := range w.page.Pods.Holding(w.inventory.named(), w.inventory.MIGPlaces()) {
+		if n := len(holders); n > 0 {
+			all[i] = exposition.AppendLabel(all[i], ",container", holders[n-1].Container)
+			all[i] = exposition.AppendLabel(all[i], ",namespace", holders[n-1].Namespace)
+			all[i] = exposition.AppendLabel(all[i], ",pod", holders[n-1].Pod)
+		}
+	}
+	return all
 }
 
 // block returns the id of the label block of labels and tail, in whose place a Page has chosen and tail.

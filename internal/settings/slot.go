@@ -2,10 +2,11 @@ package settings
 
 import (
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
 // The program takes the place of dcgm-exporter, such as in the gpu-operator's DaemonSet, if it finds that program's
@@ -147,7 +148,7 @@ func (g Given) takeExportersPlace(values map[string]string) {
 	backend.slot = slot
 	if backend.Texts == nil {
 		backend.Texts = []string{"nvml"}
-		if _, err := exec.LookPath("dcgmi"); err == nil && slot.Engine != "" {
+		if slot.Engine != "" && dcgm.Installed() {
 			backend.Texts = []string{"dcgm"}
 		}
 	}

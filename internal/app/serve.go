@@ -99,18 +99,15 @@ func (o *options) tellOfSlot(logger *slog.Logger) {
 	if slot == nil {
 		return
 	}
-	backend, counters := o.Upstreams[0].Backend.Name, o.Upstreams[0].Counters
-	logger.Info("in the place of dcgm-exporter, by its settings", "backend", backend, "engine", slot.Engine, "counters", counters)
-	if backend == "nvml" {
-		remedy := "give the gpu-operator's ClusterPolicy dcgm.enabled=true, which starts a host engine, and an image with dcgmi"
-		if slot.Engine != "" {
-			remedy = "dcgmi, which reads the host engine, is not in this image: see Image in deploy/README.md for one that has it"
-		}
-		logger.Warn("the driver is read by NVML, which has no profiling fields (DCGM_FI_PROF_*) of GPUs before Hopper", "remedy", remedy)
+	s := &o.Upstreams[0]
+	logger.Info("in the place of dcgm-exporter, by its settings", "backend", s.Backend.Name, "engine", s.DCGMHost, "counters", s.Counters)
+	if s.Backend.Name == "nvml" {
+		logger.Warn("the driver is read by NVML, which has no profiling fields (DCGM_FI_PROF_*) of GPUs before Hopper", "remedy",
+			"give the gpu-operator's ClusterPolicy dcgm.enabled=true, which starts a host engine, and an image with dcgmi: see Image in deploy/README.md")
 	}
 	if len(slot.NotHonoured) > 0 {
 		logger.Warn("settings of dcgm-exporter have no effect here", "settings", strings.Join(slot.NotHonoured, " "),
-			"remedy", "remove them, or see dcgm-exporter's place in deploy/migration.md for what kpulse-proxy has instead")
+			"remedy", "see Its slot in deploy/migration.md for what kpulse-proxy has instead")
 	}
 }
 

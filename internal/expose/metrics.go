@@ -37,12 +37,11 @@ type metrics struct {
 	outputs   outputs
 	inFlight  atomic.Int64
 	telemetry *telemetry
-	fromZero  map[string]bool // see countersFromZero
-	since     time.Time       // when the program started
+	since     time.Time // when the program started
 }
 
 func newMetrics(opts *Options) *metrics {
-	m := &metrics{opts: opts, renderers: map[bool]*renderer{}, fromZero: countersFromZero(), since: time.Now()}
+	m := &metrics{opts: opts, renderers: map[bool]*renderer{}, since: time.Now()}
 	for _, full := range []bool{false, true} {
 		m.renderers[full] = newRenderer(Form{Full: full, Exclude: opts.Form.Exclude})
 	}

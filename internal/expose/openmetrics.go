@@ -32,14 +32,13 @@ func (m *metrics) writeOpenMetrics(o *output, r *http.Request, asked chosen, rea
 	var page bytes.Buffer
 	text := m.outputs.get(&page, false)
 	m.write(text, asked, readings)
-	text.end()
-	text.last.flush()
+	text.flush()
 	m.outputs.put(text)
-	var began map[string]bool
+	var fromZero map[string]bool
 	if strings.Contains(strings.Join(r.Header["Accept"], ","), expfmt.ProtoType) {
-		began = m.fromZero
+		fromZero = countersFromZero()
 	}
-	o.pass(appendOpenMetrics(nil, page.Bytes(), began, m.since))
+	o.pass(appendOpenMetrics(nil, page.Bytes(), fromZero, m.since))
 }
 
 // countersFromZero returns the counters that are 0 when the program starts: all of ours but the board's own, and those of
@@ -47,49 +46,44 @@ func (m *metrics) writeOpenMetrics(o *output, r *http.Request, asked chosen, rea
 func countersFromZero() map[string]bool {
 	names := map[string]bool{}
 	for _, s := range SeriesTable() {
-		names[s.Name] = s.Type == canonical.Counter
+		names[s.Name] = s.Type == canonical.Counter && s.Name != canonical.Prefix+switchSeries.Name
 	}
 	for i := range canonical.Fields {
 		delete(names, canonical.Prefix+canonical.Fields[i].Name)
 	}
-	delete(names, canonical.Prefix+switchSeries.Name)
 	return names
 }
 
-// appendOpenMetrics appends a page of the text format, in which HELP is followed by TYPE, as OpenMetrics: counters are
-// named without _total in HELP and TYPE, and others' counters without that suffix have no type. Those in began get the
-// time at which they were 0.
-func appendOpenMetrics(dst, page []byte, began map[string]bool, since time.Time) []byte {
+// appendOpenMetrics appends a page of the text format, in which TYPE follows HELP, as OpenMetrics: HELP and TYPE name
+// counters without _total, and those that lack it have no type. The counters fromZero get the time since when they count.
+func appendOpenMetrics(dst, page []byte, fromZero map[string]bool, since time.Time) []byte {
 	var help []byte
-	created := "" // what the series of the present family are called that have the time; "" for none
+	created := "" // the name of this family's times; "" for none
 	for line := range bytes.Lines(page) {
-		if bytes.HasPrefix(line, []byte("# HELP ")) {
+		switch labels := bytes.IndexByte(line, '{'); {
+		case bytes.HasPrefix(line, []byte("# HELP ")):
 			help = line
-			continue
-		}
-		header, is := bytes.CutPrefix(line, []byte("# TYPE "))
-		if !is {
+		case bytes.HasPrefix(line, []byte("# TYPE ")):
+			name, kind, _ := strings.Cut(strings.TrimSpace(string(line[len("# TYPE "):])), " ")
+			family, total := strings.CutSuffix(name, "_total")
+			if counter := kind == string(canonical.Counter); !counter || !total {
+				if family = name; counter || kind == "untyped" {
+					kind = "unknown"
+				}
+			}
+			if text, is := bytes.CutPrefix(help, []byte("# HELP "+name+" ")); is {
+				dst = append(dst, "# HELP "+family+" "+strings.ReplaceAll(string(text), `"`, `\"`)...)
+			}
+			dst = append(dst, "# TYPE "+family+" "+kind+"\n"...)
+			if created = ""; fromZero[name] {
+				created = family + "_created"
+			}
+		default:
 			dst = append(dst, line...)
-			if labels := bytes.IndexByte(line, '{'); created != "" && labels > 0 {
+			if created != "" && labels > 0 {
 				dst = append(append(dst, created...), line[labels:bytes.LastIndexByte(line, ' ')+1]...)
 				dst = append(strconv.AppendFloat(dst, float64(since.UnixMilli())/1000, 'f', 3, 64), '\n')
 			}
-			continue
-		}
-		name, kind, _ := strings.Cut(strings.TrimSpace(string(header)), " ")
-		family, total := strings.CutSuffix(name, "_total")
-		if kind != string(canonical.Counter) || !total {
-			family = name
-		}
-		if kind == "untyped" || kind == string(canonical.Counter) && !total {
-			kind = "unknown"
-		}
-		if text, is := bytes.CutPrefix(help, []byte("# HELP "+name+" ")); is {
-			dst = append(dst, "# HELP "+family+" "+strings.ReplaceAll(string(text), `"`, `\"`)...)
-		}
-		dst = append(dst, "# TYPE "+family+" "+kind+"\n"...)
-		if help, created = nil, ""; began[name] {
-			created = family + "_created"
 		}
 	}
 	return append(dst, "# EOF\n"...)

@@ -73,7 +73,7 @@ type givenFlag struct {
 	Typed   bool // on the command line
 
 	variable string // of dcgm-exporter that gave the texts, "" for none
-	slot     *Slot  // of --backend: what made the program take dcgm-exporter's place, nil for nothing
+	slot     *Slot  // of --backend
 }
 
 // Set implements kingpin.Value. The text is parsed later, in the order of the table.
@@ -147,10 +147,7 @@ func ReadFlags(args []string, stdout io.Writer) (g Given, err error) {
 		}
 		flag.SetValue(f)
 	}
-	rest, theirs, tells := exporterFlags(args)
-	if tells = exporterVariables(theirs) || tells; tells {
-		args = rest
-	}
+	args, theirs := exporterFlags(args)
 	if args, err = respell(args); err != nil {
 		return nil, err
 	}
@@ -160,9 +157,7 @@ func ReadFlags(args []string, stdout io.Writer) (g Given, err error) {
 	case err != nil:
 		return nil, explainFlag(err)
 	}
-	if tells {
-		g.takeExportersPlace(theirs)
-	}
+	g.takeExportersPlace(theirs)
 	fresh := NewOptions()
 	for _, f := range g {
 		if err := f.Apply(fresh); err != nil {

@@ -1,6 +1,7 @@
 package dcgm
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -55,7 +56,7 @@ func TestPage(t *testing.T) {
 	const driver = `,DCGM_FI_SYSTEM_DRIVER_VERSION="580.105.08"`
 	want := "# HELP DCGM_FI_DEV_GPU_TEMP hot, or not\n# TYPE DCGM_FI_DEV_GPU_TEMP counter\n" +
 		"DCGM_FI_DEV_GPU_TEMP" + gpu0 + "4711\"} 40\nDCGM_FI_DEV_GPU_TEMP" + gpu0 + "4712\"} 40\n" +
-		"DCGM_FI_DEV_GPU_TEMP" + gpu1 + ",hostname=\"gpu07\"" + driver + "} 41\n" +
+		"DCGM_FI_DEV_GPU_TEMP" + gpu1 + `,GPU_I_PROFILE="3g.40gb",GPU_I_ID="2",hostname="gpu07"` + driver + "} 41\n" +
 		"DCGM_FI_DEV_GPU_TEMP" + gpu1 + ",GPU_I_ID=\"9\",hostname=\"gpu07\"" + driver + "} 42\n" +
 		"# HELP DCGM_FI_PROF_SM_UTIL_RATIO of \\\\SMs\n# TYPE DCGM_FI_PROF_SM_UTIL_RATIO gauge\n" +
 		"DCGM_FI_PROF_SM_UTIL_RATIO" + gpu0 + "4711\"} 0.500000\nDCGM_FI_PROF_SM_UTIL_RATIO" + gpu0 + "4712\"} 0.500000\n"
@@ -67,6 +68,29 @@ func TestPage(t *testing.T) {
 	}
 	if all := string(b.Exposition(nil, &b)); len(b.Samples) != 8 || !strings.Contains(all, "DCGM_FI_DEV_POWER_USAGE{") || !strings.Contains(all, `DCGM_FI_DRIVER_VERSION="580.105.08"`) {
 		t.Errorf("%d samples, of all there is\n%s", len(b.Samples), all)
+	}
+}
+
+// A board that is cut has no rows of its own: its instances have its readings, but not its memory and activity, and one of
+// their own each. Its jobs do not repeat them.
+func TestPageOfInstances(t *testing.T) {
+	w := writer("", inventory(nil), Jobs{"1": {"7", "8"}})
+	page, _ := NewPage([]Counter{counterOf("DCGM_FI_DEV_POWER_USAGE", "gauge", "", "POWER"), counterOf("DCGM_FI_DEV_FB_USED", "gauge", "", "FBUSD"),
+		counterOf("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "gauge", "", "GRACT")}, everything)
+	w.Serve(page)
+	var b raw.Batch
+	w.Write(&b, noon, fixed{"POWER": {100, 300}, "FBUSD": {1, 9000, math.NaN(), 42}, "GRACT": {.1, .9, .5}})
+	got := map[string]int{}
+	for line := range strings.Lines(string(b.AppendText(nil))) {
+		if family, rest, _ := strings.Cut(line, "{"); !strings.HasPrefix(line, "#") {
+			_, instance, _ := strings.Cut(rest, `GPU_I_ID="`)
+			got[strings.TrimPrefix(family, "DCGM_FI_")+" "+rest[5:6]+" "+instance[:min(1, len(instance))]+rest[strings.LastIndexByte(rest, ' '):len(rest)-1]]++
+		}
+	}
+	want := map[string]int{"DEV_POWER_USAGE 0  100.000000": 1, "DEV_POWER_USAGE 1 2 300.000000": 2, "DEV_POWER_USAGE 1 9 300.000000": 2, "DEV_FB_USED 0  1": 1,
+		"DEV_FB_USED 1 9 42": 2, "PROF_GR_ENGINE_ACTIVE 0  0.100000": 1, "PROF_GR_ENGINE_ACTIVE 1 2 0.500000": 2}
+	if !maps.Equal(got, want) {
+		t.Errorf("serves %v, want %v\n%s", got, want, b.AppendText(nil))
 	}
 }
 

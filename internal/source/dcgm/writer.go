@@ -155,7 +155,7 @@ func (w *Writer) writeLost(b *raw.Batch, from Readings) {
 
 // learn makes a Dict in which the id of a family is its index in Fields.
 func (w *Writer) learn() {
-	w.dict, w.served = raw.NewDict(), &rendering{Page: w.page}
+	w.dict, w.served = raw.NewDict(), &rendering{Page: w.page, cut: map[uint32][]uint32{}}
 	for f := range Fields {
 		w.dict.FamilyID([]byte(Fields[f].Family))
 	}
@@ -181,6 +181,13 @@ func (w *Writer) learn() {
 			l.blocks = append(l.blocks, w.block(plain, chosen, tail))
 			l.clique = append(l.clique, w.block(clique, chosen, tail))
 		}
+		if d.IsInstance() {
+			for _, block := range w.labels[d.Board].blocks[1:] { // of further jobs
+				w.served.cut[block] = nil
+			}
+			first := w.labels[d.Board].blocks[0]
+			w.served.cut[first] = append(w.served.cut[first], l.blocks...)
+		}
 	}
 	if w.page != nil {
 		w.chosen = w.served.append
@@ -195,10 +202,9 @@ func (w *Writer) podLabels() [][]byte {
 		return all
 	}
 	for i, holders := range w.page.Pods.Holding(w.inventory.named(), w.inventory.MIGPlaces()) {
-		if n := len(holders); n > 0 {
-			all[i] = exposition.AppendLabel(all[i], ",container", holders[n-1].Container)
-			all[i] = exposition.AppendLabel(all[i], ",namespace", holders[n-1].Namespace)
-			all[i] = exposition.AppendLabel(all[i], ",pod", holders[n-1].Pod)
+		for _, h := range holders[max(0, len(holders)-1):] {
+			all[i] = exposition.AppendLabel(exposition.AppendLabel(nil, ",container", h.Container), ",namespace", h.Namespace)
+			all[i] = exposition.AppendLabel(all[i], ",pod", h.Pod)
 		}
 	}
 	return all

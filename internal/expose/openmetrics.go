@@ -12,14 +12,15 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// openMetrics returns the content type of the OpenMetrics that a request asks for, "" if the answer is the text format:
-// lines of an exporter are passed through as they are, and its counters lack the suffix _total that OpenMetrics requires.
-// */* asks for text.
+// openMetrics returns the content type of the OpenMetrics that a request asks for, "" for the text format, which */* means
+// too. Lines of an exporter are passed through as they are, and its counters lack the suffix that OpenMetrics requires.
 func (p Passthrough) openMetrics(r *http.Request) string {
 	if p != PassOff {
 		return ""
 	}
-	format := expfmt.NegotiateAccept(r.Header, expfmt.FmtText, expfmt.FmtOpenMetrics_1_0_0, expfmt.FmtOpenMetrics_0_0_1)
+	one, _ := expfmt.NewOpenMetricsFormat(expfmt.OpenMetricsVersion_1_0_0) // known versions
+	older, _ := expfmt.NewOpenMetricsFormat(expfmt.OpenMetricsVersion_0_0_1)
+	format := expfmt.NegotiateAccept(r.Header, expfmt.NewFormat(expfmt.TypeTextPlain), one, older)
 	if format.FormatType() != expfmt.TypeOpenMetrics {
 		return ""
 	}

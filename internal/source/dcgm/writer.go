@@ -194,8 +194,7 @@ func (w *Writer) learn() {
 	}
 }
 
-// podLabels returns the labels of the pod that a Page names as the holder of each device. As in the exporter, a shared
-// device has one: here the last by name.
+// podLabels returns the labels of each device's pod in a Page: one of a shared device, as in the exporter, the last by name.
 func (w *Writer) podLabels() [][]byte {
 	all := make([][]byte, len(w.inventory.Devices))
 	if w.page == nil || w.page.Pods == nil {

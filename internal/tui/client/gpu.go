@@ -165,6 +165,22 @@ func (g *GPU) MeanUtilization() float64 {
 	return g.UtilizedSeconds / g.KnownSeconds
 }
 
+// Unprofiled reports whether GPU-Util is all that is known of how much g is used: without profiling counters there is no
+// real utilization.
+func (g *GPU) Unprofiled() bool {
+	v := &g.Values
+	return canonical.Given(v[canonical.NVMLUtilization]) && !canonical.Given(g.RealUtilization) &&
+		!canonical.Given(v[canonical.SMActive]) && !canonical.Given(v[canonical.GraphicsEngineActive])
+}
+
+// Use returns the metric that shows how much g is used: GPU-Util if there is no other.
+func (g *GPU) Use() Metric {
+	if g.Unprofiled() {
+		return MetricNVML
+	}
+	return MetricReal
+}
+
 // Label returns the name of g in messages, such as GPU 3 or GPU 3 MIG 9.
 func (g *GPU) Label() string {
 	if g.IsInstance() {

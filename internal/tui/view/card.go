@@ -117,6 +117,9 @@ const barLabel, barNumbers = 5, 16
 func drawBars(r screen.Rect, g *client.GPU) {
 	for y, b := range cardBars {
 		at := r.Row(y)
+		if b.metric == client.MetricReal && g.Unprofiled() {
+			b.label, b.metric = "util", client.MetricNVML
+		}
 		at.Text(0, 0, barLabel, b.label, styleLabel)
 		drawBar(at.Sub(barLabel, 0, at.W-barLabel-barNumbers, 1), g, b.metric, false)
 		numbers := readingOf(g, b.metric, true)

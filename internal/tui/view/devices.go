@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -32,6 +33,10 @@ func drawDevices(r screen.Rect, s *State) (used int) {
 // deviceColumns returns the columns of the table of devices. Widths fit the title, the mark of the
 // order and all usual readings.
 func deviceColumns(s *State) []column[*client.GPU] {
+	history := "HISTORY"
+	if !slices.ContainsFunc(s.GPUs, func(g *client.GPU) bool { return !g.Unprofiled() }) {
+		history = "UTIL HISTORY"
+	}
 	columns := []column[*client.GPU]{
 		{title: "GPU", width: 4, left: true, metric: client.MetricIndex, draw: drawIndex},
 		{title: "NODE", width: nodeWidth(s), rank: 4, left: true, cell: func(_ *State, g *client.GPU) piece { return piece{g.Hostname, styleLabel} }},
@@ -55,7 +60,7 @@ func deviceColumns(s *State) []column[*client.GPU] {
 		readingColumn("OCC", widthWhole, 18, client.MetricOccupancy),
 		readingColumn("NVL GB/s", 8, 19, client.MetricNVLink),
 		readingColumn("SM MHz", 6, 20, client.MetricSMClock),
-		{title: "HISTORY", width: 12, flex: 28, rank: 10, left: true, draw: func(r screen.Rect, s *State, g *client.GPU) { drawTrend(r, s, g, client.MetricReal) }},
+		{title: history, width: 12, flex: 28, rank: 10, left: true, draw: func(r screen.Rect, s *State, g *client.GPU) { drawTrend(r, s, g, client.MetricReal) }},
 		{title: "WORKLOAD", width: 14, flex: 26, rank: 21, left: true, cell: func(s *State, g *client.GPU) piece {
 			if p, ok := problemOf(s, g); ok {
 				return p.line()

@@ -26,7 +26,8 @@ func explainLines(s *State) (lines []textLine) {
 	add("wasted", "is the gap between GPU util and real utilization, over the GPUs that report both, in whole GPUs: 4 of 8 wasted is as if "+
 		"4 looked busy and did nothing. The mean of real utilization is over the same GPUs. On a bar the mark is GPU util, and the shaded "+
 		"part before it is wasted.")
-	add("busy, idle", "count GPUs by their class. One without a class is neither.")
+	add("busy, idle", "count GPUs by their class. One without a class is neither. Without profiling counters there is no real utilization: bars, "+
+		"histories and these counts are then of GPU util, in gray.")
 	lines = append(lines, textLine{}, heading("Readings"))
 	for m := client.MetricReal; m < client.NumMetrics; m++ {
 		add(client.Metrics[m].Name, client.Metrics[m].Title+". "+client.Metrics[m].Help)

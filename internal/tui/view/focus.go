@@ -187,7 +187,9 @@ func drawCharts(r screen.Rect, s *State, g *client.GPU) {
 	for i, metrics := range focusCharts {
 		if i == 0 || s.History.Knows(g.Key, metrics[0]) {
 			lines := []line{{g, metrics[0], barStyle(metrics[0])}}
-			if len(metrics) > 1 {
+			if i == 0 && g.Unprofiled() {
+				lines[0].metric, lines[0].style = metrics[1], behindStyle
+			} else if len(metrics) > 1 {
 				lines = append(lines, line{g, metrics[1], behindStyle})
 			}
 			charts = append(charts, lines)
@@ -197,8 +199,11 @@ func drawCharts(r screen.Rect, s *State, g *client.GPU) {
 	if r.H >= mainHeight && len(charts) > 1 {
 		low, columns = r.H*2/5, min(len(charts)-1, r.W/chartSize.w)
 	}
-	title := append(legend(s, charts[0][0]), legend(s, charts[0][1])...)
-	drawChart(r.Sub(0, 0, r.W, r.H-low), s, append(title, piece{bandSign, styleBand | screen.Shaded}, piece{" wasted", styleLabel}), charts[0], true)
+	title := legend(s, charts[0][0])
+	if len(charts[0]) > 1 {
+		title = append(append(title, legend(s, charts[0][1])...), piece{bandSign, styleBand | screen.Shaded}, piece{" wasted", styleLabel})
+	}
+	drawChart(r.Sub(0, 0, r.W, r.H-low), s, title, charts[0], true)
 	for i := range columns {
 		x, next := i*r.W/columns, (i+1)*r.W/columns
 		title = nil

@@ -6,23 +6,41 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"slices"
 	"strings"
 )
 
-// nodeURLs completes the addresses of --tui.url and removes duplicates.
-func nodeURLs(typed []string) ([]string, error) {
-	var all []string
-	for _, t := range typed {
-		u, err := WithPath(t)
-		if err != nil {
-			return nil, fmt.Errorf("--tui.url=%w; give a kpulse-proxy, such as NODE, NODE:9401 or http://NODE:9401/metrics", err)
+// NodeURLs returns the proxies in lists of nodes, as users and Slurm write them, each once. from names where the lists are from.
+func NodeURLs(from string, lists ...string) (urls []string, err error) {
+	seen := map[string]bool{}
+	for _, list := range lists {
+		var hosts []string
+		if strings.Count(list, "://") > 1 || !strings.ContainsAny(list, "@?") { // a password or a query may hold commas
+			hosts, err = Hosts(list)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", mask(list), err)
+			}
 		}
-		if !slices.Contains(all, u) {
-			all = append(all, u)
+		if len(hosts) == 0 && err == nil {
+			hosts = []string{list}
+		}
+		for _, host := range hosts {
+			var u string
+			if u, err = WithPath(host); err != nil {
+				break
+			}
+			if !seen[u] {
+				urls = append(urls, u)
+			}
+			seen[u] = true
+		}
+		if err != nil && strings.Contains(list, "@") { // an item may be a part of a password
+			err = fmt.Errorf("%s: this is not a URL", mask(list))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s=%w; give kpulse-proxies, such as NODE, NODE:9401, node[1-4,7] or http://NODE:9401/metrics", from, err)
 		}
 	}
-	return all, nil
+	return urls, nil
 }
 
 // CheckURL returns the proxy of --url, or "".
@@ -46,11 +64,11 @@ func WithPath(typed string) (string, error) {
 	whole := scheme + "://" + host + "/" + cmp.Or(path, "metrics")
 	switch u, err := url.Parse(whole); {
 	case err != nil, u.User == nil && strings.Contains(host, "@"), strings.Contains(scheme, "@"):
-		return "", errors.New("(not shown): this is not a URL") // it may hold a password
+		return "", fmt.Errorf("%s: this is not a URL", mask(typed))
 	case u.Hostname() == "":
-		return "", fmt.Errorf("%s: it has no host", u.Redacted())
+		return "", fmt.Errorf("%s: it has no host", mask(typed))
 	case u.Scheme != "http" && u.Scheme != "https":
-		return "", fmt.Errorf("%s: only http and https are supported", u.Redacted())
+		return "", fmt.Errorf("%s: only http and https are supported", mask(typed))
 	}
 	return whole, nil
 }

@@ -118,7 +118,8 @@ var table = []setting{
 			"--replay, --record or a --config.file with sources). Flags of reading and computing have no effect on a proxy that is already " +
 			"running."},
 	{Flag: "tui.url", group: groupShowing, placeholder: "URL", Modes: modeAttach, needs: "tui", at: func(o *Options) any { return &o.TUIURLs },
-		help: "tui: a kpulse-proxy to show, as http://NODE:9401/metrics or NODE; repeat it for several nodes."},
+		help: "tui: a kpulse-proxy to show, as http://NODE:9401/metrics or NODE; repeat it for several, or give a list, such as node[1-4,7],login " +
+			"(default: the one on this machine, in a job of Slurm over several nodes with those of SLURM_JOB_NODELIST)."},
 	{Flag: "tui.http-config", group: groupShowing, placeholder: "FILE", Modes: modeAttach | modeHealth | modeReport, needs: "tui",
 		at: func(o *Options) any { return &o.TUIHTTP },
 		help: "tui, check health, report: file with credentials and TLS settings for asking proxies, or a Prometheus server, in YAML like " +

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
@@ -136,16 +137,19 @@ func jobsKey(key string, s *State) bool {
 	return (key == "pgup" || key == "pgdn") && scrollKey(key, s)
 }
 
+// jobWords makes words of the names of a job's variables.
+var jobWords = strings.NewReplacer("job_id", "job", "step_id", "step", "task_id", "task", "job_name", "name", "_", " ")
+
 // drawJob writes the job that the program was started in into the first rows of r, and returns the number
 // of rows.
 func drawJob(r screen.Rect, job []canonical.Variable) int {
-	const title, most = "we run in ", 3 // rows
+	const title, most = "started in ", 3 // rows
 	if len(job) == 0 || r.Empty() {
 		return 0
 	}
 	pairs := make([]string, 0, 2*len(job))
 	for _, v := range job {
-		pairs = append(pairs, v.Name, v.Value)
+		pairs = append(pairs, jobWords.Replace(v.Name), v.Value)
 	}
 	return drawPairs(r.Sub(r.Text(0, 0, r.W, title, styleFaint), 0, r.W, most), pairs...)
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -50,7 +51,21 @@ func dashboard(ctx context.Context, opts *options, stderr io.Writer) error {
 		Job:     job(),
 		Notice:  opts.notice,
 		Focus:   opts.TUIFocus,
+		Explain: opts.explain,
 	})
+}
+
+// explain returns what the mode explain says of words, with the XIDs of our config file.
+func (o *options) explain(words []string) (string, error) {
+	var text, problem strings.Builder
+	if o.ConfigFile != "" {
+		words = append(words, "--config.file="+o.ConfigFile)
+	}
+	if checks.Explain(words, &text, &problem) != settings.ExitDone {
+		first, _, _ := strings.Cut(strings.TrimPrefix(problem.String(), "kpulse-proxy: "), "\n")
+		return "", errors.New(first)
+	}
+	return text.String(), nil
 }
 
 // targets returns the nodes to show. The caller must call end afterwards.

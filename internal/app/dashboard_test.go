@@ -153,3 +153,23 @@ func TestDashboardHTTPConfig(t *testing.T) {
 		}
 	}
 }
+
+// TestDashboardExplains: as the mode explain does, with the XIDs of the config file, and the error in one line.
+func TestDashboardExplains(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(file, []byte("xids: {777: fatal}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opts := configured(t, "", nil, "--tui", "--config.file="+file)
+	for words, want := range map[string]string{
+		"xid 79": "XID 79", "xid 777": "the config file", "class idle": "Nothing runs", "what": `"what" is not a kind of word`, "xid": "explain xid: name a code",
+	} {
+		text, err := opts.explain(strings.Fields(words))
+		if err != nil {
+			text = err.Error()
+		}
+		if failed := strings.HasPrefix(want, "explain") || words == "what"; !strings.Contains(text, want) || failed != (err != nil) || failed && strings.Contains(text, "\n") {
+			t.Errorf("%s: %q, %v; want %q", words, text, err, want)
+		}
+	}
+}

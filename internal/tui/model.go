@@ -60,6 +60,8 @@ type session struct {
 	wanted    string // the device to focus on once it is there; "" means none
 	chosen    bool   // someone chose what is selected, if only by pressing a key
 	mouse     bool   // is the dashboard's, not the terminal's
+	// explainWords is Options.Explain.
+	explainWords func(words []string) (string, error)
 }
 
 // newModel returns the model of nodes that have not answered yet.

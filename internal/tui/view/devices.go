@@ -129,14 +129,19 @@ func drawClass(r screen.Rect, s *State, g *client.GPU) {
 	r.Text(0, 0, r.W, text, label.style)
 }
 
-// nodeWidth returns the width of the names of machines, or 0 if there is only one.
+// nodeWidth returns the width of the names of machines, or 0 if there is only one. Those of nodes that have stopped answering take
+// little of it.
 func nodeWidth(s *State) (w int) {
-	const most = 24
+	const most, stopped = 24, 12
 	if !s.Nodes.Several() {
 		return 0
 	}
 	for _, g := range s.GPUs {
-		w = max(w, screen.Width(g.Hostname))
+		name := screen.Width(g.Hostname)
+		if n := s.Nodes.Of(g); n != nil && n.Stopped() {
+			name = min(name, stopped)
+		}
+		w = max(w, name)
 	}
 	return min(max(w, len("NODE")), most)
 }

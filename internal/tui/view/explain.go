@@ -2,6 +2,7 @@ package view
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
@@ -13,6 +14,9 @@ const explainWord = 16
 // explainLines returns explanations of the selected device first, then of all readings, classes
 // and conditions.
 func explainLines(s *State) (lines []textLine) {
+	if s.Explained != "" {
+		return explainedLines(s.Explained)
+	}
 	add := func(word, text string) { lines = append(lines, textLine{word: word, text: text}) }
 	if info := &client.Metrics[s.Metric]; s.Metric > client.MetricReal {
 		lines = append(lines, heading(info.Title), textLine{word: info.Name, text: info.Help}, textLine{})
@@ -82,4 +86,21 @@ func weightsText(s *State) string {
 		}
 	}
 	return "not reported yet"
+}
+
+// explainedLines returns the lines of a text of the mode explain: paragraphs that begin with a name, in which words have their texts from the
+// tenth column on.
+func explainedLines(text string) (lines []textLine) {
+	const column = 10
+	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		switch {
+		case i == 0 || line != "" && lines[i-1] == textLine{}:
+			lines = append(lines, heading(line))
+		case len(line) > column && line[column-2:column] == "  ":
+			lines = append(lines, textLine{word: strings.TrimSpace(line[:column]), text: line[column:]})
+		default:
+			lines = append(lines, textLine{text: line})
+		}
+	}
+	return lines
 }

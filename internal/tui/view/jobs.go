@@ -27,8 +27,14 @@ func ofDevice(title string, width int, m client.Metric) column[holding] {
 
 // deviceColumn is the column of the name of a device, classColumn that of its class.
 func deviceColumn(s *State) column[holding] {
-	const index = len("/12.10")
-	return text("GPU", max(10, nodeWidth(s)+index), func(s *State, h holding) piece { return piece{s.Nodes.ID(h.gpu), styleStrong} })
+	const index = len("/12:10")
+	w := nodeWidth(s)
+	return text("GPU", max(10, w+index), func(s *State, h holding) piece {
+		if w == 0 {
+			return piece{h.gpu.ID(), styleStrong}
+		}
+		return piece{ellipsize(h.gpu.Hostname, w) + "/" + h.gpu.ID(), styleStrong}
+	})
 }
 
 var classColumn = text("CLASS*", shortClass, func(_ *State, h holding) piece { return piece{classOf(h.gpu).Short, classOf(h.gpu).style} })

@@ -181,13 +181,8 @@ func (g *GPU) Use() Metric {
 	return MetricReal
 }
 
-// Label returns the name of g in messages, such as GPU 3 or GPU 3 MIG 9.
-func (g *GPU) Label() string {
-	if g.IsInstance() {
-		return "GPU " + g.GPU + " MIG " + g.Instance
-	}
-	return "GPU " + g.GPU
-}
+// Label returns the name of g in messages, such as GPU 3 or GPU 3:9.
+func (g *GPU) Label() string { return "GPU " + g.ID() }
 
 // ID returns the short name of g: 3, or 3:9 for an instance.
 func (g *GPU) ID() string {

@@ -38,7 +38,7 @@ func deviceColumns(s *State) []column[*client.GPU] {
 		history = "UTIL HISTORY"
 	}
 	columns := []column[*client.GPU]{
-		{title: "GPU", width: 4, left: true, metric: client.MetricIndex, draw: drawIndex},
+		{title: "GPU", width: indexWidth(s), left: true, metric: client.MetricIndex, draw: drawIndex},
 		{title: "NODE", width: nodeWidth(s), rank: 4, left: true, cell: func(_ *State, g *client.GPU) piece { return piece{g.Hostname, styleLabel} }},
 		{title: "HEALTH", width: badgeWidth + 2, rank: 3, left: true, metric: client.MetricSeverity, draw: drawHealth},
 		{width: 6, flex: 18, rank: 2, left: true, metric: client.MetricReal, draw: func(r screen.Rect, s *State, g *client.GPU) {
@@ -89,8 +89,7 @@ func readingColumn(title string, width, rank int, m client.Metric) column[*clien
 // health may be omitted.
 func drawIndex(r screen.Rect, _ *State, g *client.GPU) {
 	if g.IsInstance() {
-		r.Text(1, 0, 1, "└", styleFaint)
-		r.Number(2, 0, 2, g.Instance, stylePlain)
+		r.Number(0, 0, r.W, g.ID(), stylePlain)
 		return
 	}
 	st := styleStrong
@@ -98,7 +97,16 @@ func drawIndex(r screen.Rect, _ *State, g *client.GPU) {
 		st = health.style
 		r.Text(0, 0, 1, health.glyph(), st)
 	}
-	r.Number(1, 0, 3, g.GPU, st)
+	r.Number(1, 0, r.W-1, g.GPU, st)
+}
+
+// indexWidth returns the width of the indexes of devices.
+func indexWidth(s *State) int {
+	w := 4 // ✖127
+	for _, g := range s.GPUs {
+		w = max(w, screen.Width(g.ID()))
+	}
+	return w
 }
 
 // drawHealth writes the health of a board, or the profile of an instance; if the readings are old,

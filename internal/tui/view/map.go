@@ -89,10 +89,9 @@ func drawMap(r screen.Rect, s *State) (used int) {
 func drawMapCell(r screen.Rect, s *State, g *client.GPU, labelled bool) {
 	freshness, _ := s.Freshness(g)
 	if labelled {
-		id := g.GPU
-		if g.IsInstance() {
-			id = g.Instance
-			r.Text(0, 0, 1, "└", styleFaint)
+		id := g.ID()
+		if screen.Width(id) > 3 { // 12:1, after 12
+			id = ":" + g.Instance
 		}
 		r.Number(0, 0, 3, id, styleLabel)
 		drawHeat(r.Sub(3, 0, 1, 1), g, freshness)

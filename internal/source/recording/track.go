@@ -27,8 +27,27 @@ type track struct {
 // for the days between them.
 const longestGap = time.Hour
 
+// spread moves ticks with one time, of which the later were late by less than a gap, evenly to the next time: without it the ticks after
+// them would play later than they were taken.
+func (t *track) spread() {
+	for i := 0; i < len(t.times); {
+		next := i + 1
+		for next < len(t.times) && t.times[next].Equal(t.times[i]) {
+			next++
+		}
+		if next < len(t.times) && t.times[next].After(t.times[i]) {
+			step := min(t.times[next].Sub(t.times[i]), longestGap) / time.Duration(next-i)
+			for n := i + 1; n < next; n++ {
+				t.times[n] = t.times[n-1].Add(step)
+			}
+		}
+		i = next
+	}
+}
+
 // settle sets a missing period to the median gap.
 func (t *track) settle() {
+	t.spread()
 	if t.caps.Period > 0 {
 		return
 	}

@@ -68,7 +68,7 @@ type session struct {
 func newModel(nodes []*client.Node, now func() time.Time, on tcell.Screen) *model {
 	m := &model{screen: on, now: now, watch: history.NewWatch(), views: view.New(help()), latest: nodes}
 	m.state = view.State{Now: now(), Nodes: nodes, History: history.NewHistory(), Choices: view.Choices{View: view.Fleet, Metric: client.MetricReal}}
-	m.background = func(func(context.Context) func(*model)) {}
+	m.background, m.targets = func(func(context.Context) func(*model)) {}, make([]client.Target, len(nodes))
 	m.toggleMouse()
 	m.message("")
 	m.setTheme(view.Themes[0])

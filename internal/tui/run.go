@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"os/user"
 	"sync"
 	"syscall"
 	"time"
@@ -72,6 +73,9 @@ func Run(ctx context.Context, opts Options) error {
 	}
 	m := newModel(nodes, time.Now, screen)
 	m.state.Job, m.wanted, m.targets, m.explainWords = opts.Job, opts.Focus, opts.Targets, opts.Explain
+	if reader, err := user.Current(); err == nil {
+		m.me = reader.Username
+	}
 	m.background = func(request func(context.Context) func(*model)) { background.Go(func() { send(request(ctx)) }) }
 	if opts.Notice != "" {
 		m.addEvents([]history.Event{{At: m.now(), State: canonical.HealthWarn, Text: client.OneLine(opts.Notice)}})

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -54,6 +55,7 @@ func drawFocus(r screen.Rect, s *State) {
 	in := drawFrame(r, s, g, true)
 	hit(r, s, Hit{Key: g.Key})
 	facts := drawFacts(in, s, g)
+	facts += drawProcesses(in.Sub(0, facts, in.W, in.H-facts), s, g)
 	drawReadings(in.Sub(0, facts, in.W, in.H-facts), r.Row(r.H-1), s, g)
 	if freshness, _ := s.Freshness(selected); freshness == client.Stale {
 		in.Dim(styleFaint)
@@ -84,6 +86,27 @@ func drawFacts(r screen.Rect, s *State, g *client.GPU) (rows int) {
 	drawPairs(r.Row(rows+1), "", g.Model, "profile", g.Profile, "", g.UUID, "PCI", g.PCIBusID, "driver", g.Driver, "", g.Name)
 	rows += 2
 	return rows + drawJob(r.Sub(0, rows, r.W, 1), s.Job)
+}
+
+// drawProcesses lists the processes of the device, if its node lists them, in a part of r, and returns the rows that it took.
+func drawProcesses(r screen.Rect, s *State, g *client.GPU) (rows int) {
+	const least, part = 14, 4 // the least height with processes, and their share of it
+	var all []holding
+	for i := range s.Processes {
+		if k := s.Processes[i].Key; k == g.Key || !g.IsInstance() && k.Node == g.Key.Node && k.UUID == g.Key.UUID {
+			all = append(all, holding{gpu: g, Process: &s.Processes[i]})
+		}
+	}
+	if len(all) == 0 || r.H < least {
+		return 0
+	}
+	shown := min(len(all), r.H/part)
+	drawTable(r, s, ofProcess, all[:shown], func(screen.Rect, holding) int { return 0 })
+	if rows = 1 + shown; shown < len(all) {
+		r.Text(0, rows, r.W, fmt.Sprintf("and %d more, which 4 lists", len(all)-shown), styleFaint)
+		rows++
+	}
+	return rows
 }
 
 // workloadOf returns the mean utilization and the workload of a device, as pairs.

@@ -80,6 +80,8 @@ type goldenFrame struct {
 var further = []goldenFrame{
 	{40, 10, Jobs, "", "eight", nil},
 	{80, 24, Jobs, "", "eight", nil},
+	{80, 24, Focus, "", "one", manyProcesses},
+	{120, 40, Focus, "", "one", manyProcesses},
 	{160, 45, Jobs, "", "mig", someProcesses},
 	{240, 67, Jobs, "", "racks", someProcesses},
 	{80, 24, Fleet, "", "unprofiled", func(s *State) { s.Density = int(densityTable) }},

@@ -68,17 +68,24 @@ func allocationColumns(s *State) []column[holding] {
 	}
 }
 
+// ofProcess are the columns of a process on a device that is shown besides.
+var ofProcess = []column[holding]{
+	numeric("PID", 8, func(_ *State, h holding) piece { return piece{strconv.Itoa(h.PID), styleStrong} }),
+	text("USER", 12, func(_ *State, h holding) piece { return piece{cmp.Or(h.Process.User, missing), stylePlain} }),
+	numeric("GiB", 8, func(_ *State, h holding) piece { return number(h.MemoryUsed, gibibytes, stylePlain) }),
+	rest("COMMAND", func(_ *State, h holding) piece { return piece{cmp.Or(h.Command, missing), styleLabel} }),
+}
+
 func processColumns(s *State) []column[holding] {
 	return []column[holding]{
-		numeric("PID", 8, func(_ *State, h holding) piece { return piece{strconv.Itoa(h.PID), styleStrong} }),
-		text("USER", 12, func(_ *State, h holding) piece { return piece{cmp.Or(h.Process.User, missing), stylePlain} }),
+		ofProcess[0], ofProcess[1],
 		deviceColumn(s),
-		numeric("GPU MEM", 8, func(_ *State, h holding) piece { return number(h.MemoryUsed, gibibytes, stylePlain) }),
+		ofProcess[2],
 		ofDevice("REAL*", widthPercent, client.MetricReal),
 		ofDevice("UTIL*", 5, client.MetricNVML),
 		classColumn,
 		text("GROUP", 12, func(_ *State, h holding) piece { return piece{cmp.Or(h.Process.Group, missing), styleLabel} }),
-		rest("COMMAND", func(_ *State, h holding) piece { return piece{h.Command, styleLabel} }),
+		ofProcess[3],
 	}
 }
 

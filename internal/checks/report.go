@@ -19,8 +19,8 @@ import (
 
 const reportUsage = `usage: kpulse-proxy report [<flags>] JOB
 
-Prints what a job held of GPUs, what it did with them and left unused, by GPU and in sum,
-and what to change. JOB is the id in the batch system, NAMESPACE/POD, NAMESPACE/WORKLOAD or
+Prints which GPUs a job held, what it did with them and what it left unused, for each GPU
+and in total, and what to change. JOB is the id in the batch system, NAMESPACE/POD, NAMESPACE/WORKLOAD or
 WORKLOAD. The proxies of its nodes know it while it runs, and for two minutes after.
 
   --url=NODE               a proxy of its nodes; repeat it, or give a list: node[1-4,7]

@@ -102,21 +102,19 @@ func (o *options) jobTargets(local *client.Target, httpClient *http.Client) (tar
 		u, _ := url.Parse(address) // which NodeURLs has parsed
 		return u.Hostname() == os.Getenv("SLURMD_NODENAME") || isHere(u.Host)
 	})
-	switch {
-	case err == nil && len(addresses) > 1 && (local != nil || here < 0):
-	case local != nil:
-		return []client.Target{*local}
-	default:
-		return nil
+	if err != nil || len(addresses) < 2 || local == nil && here >= 0 { // no job over several nodes, or none with proxies
+		if local != nil {
+			targets = []client.Target{*local}
+		}
+		return targets
 	}
 	for i, address := range addresses {
 		if local != nil {
-			u, _ := url.Parse(address)
-			at, _ := url.Parse(local.URL)
-			u.Scheme, u.Host = at.Scheme, net.JoinHostPort(u.Hostname(), at.Port())
-			if address = u.String(); i == here {
-				address = local.URL
+			u, _ := url.Parse(local.URL)
+			if node, _ := url.Parse(address); i != here {
+				u.Host = net.JoinHostPort(node.Hostname(), u.Port())
 			}
+			address = u.String()
 		}
 		targets = append(targets, o.target(address, httpClient))
 	}

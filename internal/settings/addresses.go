@@ -13,25 +13,20 @@ import (
 func NodeURLs(from string, lists ...string) (urls []string, err error) {
 	seen := map[string]bool{}
 	for _, list := range lists {
-		var hosts []string
-		if strings.Count(list, "://") > 1 || !strings.ContainsAny(list, "@?") { // a password or a query may hold commas
-			hosts, err = Hosts(list)
-			if err != nil {
+		hosts := []string{list}
+		if strings.Trim(list, " ,") != "" && (strings.Count(list, "://") > 1 || !strings.ContainsAny(list, "@?")) { // else commas may be of a password
+			if hosts, err = Hosts(list); err != nil {
 				err = fmt.Errorf("%s: %w", mask(list), err)
 			}
 		}
-		if len(hosts) == 0 && err == nil {
-			hosts = []string{list}
-		}
 		for _, host := range hosts {
-			var u string
-			if u, err = WithPath(host); err != nil {
+			u, wrong := WithPath(host)
+			if err = wrong; err != nil {
 				break
 			}
 			if !seen[u] {
-				urls = append(urls, u)
+				seen[u], urls = true, append(urls, u)
 			}
-			seen[u] = true
 		}
 		if err != nil && strings.Contains(list, "@") { // an item may be a part of a password
 			err = fmt.Errorf("%s: this is not a URL", mask(list))

@@ -20,7 +20,7 @@ const maxEvents = 500
 // lists asks nodes for their events and processes.
 type lists struct {
 	targets []client.Target
-	me      string          // the user who reads
+	me      []string        // the user who reads, by number and name
 	derived []history.Event // from readings, the newest last
 	// background lets update have the change that request returns.
 	background func(request func(context.Context) func(*model))
@@ -78,10 +78,8 @@ func (m *model) askProcesses() {
 	m.background(func(ctx context.Context) func(*model) {
 		list, why := client.ListProcesses(ctx, targets)
 		slices.SortStableFunc(list, func(a, b client.Process) int {
-			if mine := a.User == m.me; mine != (b.User == m.me) {
-				return map[bool]int{true: -1, false: 1}[mine]
-			}
-			return cmp.Compare(b.MemoryUsed, a.MemoryUsed)
+			others := func(p *client.Process) int { return min(slices.Index(m.me, p.User), 0) }
+			return cmp.Or(others(&b)-others(&a), cmp.Compare(b.MemoryUsed, a.MemoryUsed))
 		})
 		return func(m *model) {
 			m.listing, m.urgent, m.state.Processes, m.state.ProcessesErr = false, true, list, why

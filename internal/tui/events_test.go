@@ -103,7 +103,7 @@ func TestProcessesInFocus(t *testing.T) {
 		}
 		m.update(reading(i, n))
 	}
-	m.me, m.askedAt = "bob", c.at
+	m.me, m.askedAt = []string{"1000", "bob"}, c.at
 	typed(m, "]", "]", "2") // b/0
 	answer := asked(t, m)
 	if answer == nil {

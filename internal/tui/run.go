@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"os/user"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -73,8 +74,9 @@ func Run(ctx context.Context, opts Options) error {
 	}
 	m := newModel(nodes, time.Now, screen)
 	m.state.Job, m.wanted, m.targets, m.explainWords = opts.Job, opts.Focus, opts.Targets, opts.Explain
+	m.me = []string{strconv.Itoa(os.Getuid())} // if it has no name
 	if reader, err := user.Current(); err == nil {
-		m.me = reader.Username
+		m.me = append(m.me, reader.Username)
 	}
 	m.background = func(request func(context.Context) func(*model)) { background.Go(func() { send(request(ctx)) }) }
 	if opts.Notice != "" {

@@ -27,21 +27,13 @@ type track struct {
 // for the days between them.
 const longestGap = time.Hour
 
-// spread moves ticks with one time, of which the later were late by less than a gap, evenly to the next time: without it the ticks after
-// them would play later than they were taken.
+// spread moves a tick with the time of the one before it, which was late, to the middle of its neighbours, the last of several first:
+// without it the ticks after them would play later than they were taken.
 func (t *track) spread() {
-	for i := 0; i < len(t.times); {
-		next := i + 1
-		for next < len(t.times) && t.times[next].Equal(t.times[i]) {
-			next++
+	for i := len(t.times) - 2; i > 0; i-- {
+		if gap := t.times[i+1].Sub(t.times[i-1]); gap > 0 && t.times[i].Equal(t.times[i-1]) {
+			t.times[i] = t.times[i].Add(gap / 2)
 		}
-		if next < len(t.times) && t.times[next].After(t.times[i]) {
-			step := min(t.times[next].Sub(t.times[i]), longestGap) / time.Duration(next-i)
-			for n := i + 1; n < next; n++ {
-				t.times[n] = t.times[n-1].Add(step)
-			}
-		}
-		i = next
 	}
 }
 

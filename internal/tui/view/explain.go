@@ -88,19 +88,15 @@ func weightsText(s *State) string {
 	return "not reported yet"
 }
 
-// explainedLines returns the lines of a text of the mode explain: paragraphs that begin with a name, in which words have their texts from the
-// tenth column on.
+// explainedLines returns the lines of a text of the mode explain, in which words have their texts from the tenth column on.
 func explainedLines(text string) (lines []textLine) {
 	const column = 10
-	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
-		switch {
-		case i == 0 || line != "" && lines[i-1] == textLine{}:
-			lines = append(lines, heading(line))
-		case len(line) > column && line[column-2:column] == "  ":
-			lines = append(lines, textLine{word: strings.TrimSpace(line[:column]), text: line[column:]})
-		default:
-			lines = append(lines, textLine{text: line})
+	for line := range strings.SplitSeq(text, "\n") {
+		l := textLine{text: line}
+		if len(line) > column && line[column-2:column] == "  " {
+			l = textLine{word: strings.TrimSpace(line[:column]), text: line[column:]}
 		}
+		lines = append(lines, l)
 	}
 	return lines
 }

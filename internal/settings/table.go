@@ -64,8 +64,8 @@ var table = []setting{
 			"machine, those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS."},
 	{Flag: "show-all", Modes: modesReading | modeAttach, at: func(o *Options) any { return &o.ShowAll }, backends: "dcgm nvml",
 		everywhere: modesShowing, remedy: remedyLocal,
-		help: "All GPUs, whatever the environment chooses; for the same modes and backends as --gpus. --once, --export and --tui never show GPUs " +
-			"of this machine that this process may not open, such as those of other jobs."},
+		help: "All GPUs, whatever the environment chooses (dcgm and nvml; with --once, --export, --tui and check health all backends). --once, " +
+			"--export and --tui never show GPUs of this machine that this process may not open, such as those of other jobs."},
 	{Flag: "counters", Key: "sources[].counters", file: true, placeholder: "FILE", Modes: modesReading, restart: true, perSource: true,
 		at: func(o *Options) any { return &o.FlagSource.Counters }, backends: "dcgm nvml",
 		remedy: "it is for --backend=dcgm and nvml; give it to the exporter that is read (dcgm-exporter -f)",

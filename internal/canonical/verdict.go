@@ -66,7 +66,7 @@ var Classes = [NumClasses]ClassInfo{
 	MemoryActive: {"memory_active", "memory", "memory-active",
 		"Much memory traffic besides the computation; no single limit. Fusing kernels lowers the traffic. Measure DRAM and SM activity over one step."},
 	BusyLowSMUse: {"busy_low_sm_use", "mixed", "busy, low SM use",
-		"Some kernel always runs, but on few SMs: kernels are small or launched one by one. GPU util is high although the GPU " +
+		"Some kernel always runs, but on few SMs: kernels are small or launched one by one. GPU-Util is high although the GPU " +
 			"is little used. Larger batches or CUDA graphs help. Measure the gaps between kernels in a profile of one step."},
 	LowUtilization: {"low_utilization", "mixed", "low utilization",
 		"Hardly used: small batches, long waits, or a notebook. Larger batches, a smaller GPU or a MIG instance would do. Measure how much of one step " +

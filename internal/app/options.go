@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/common/version"
 
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
 	"github.com/kpulse/kpulse-proxy/internal/source"
@@ -27,6 +28,8 @@ type options struct {
 	notice string
 	memory *source.Memory  // of a server; nil without a limit
 	lead   <-chan struct{} // of the demo in a dashboard, which opens with a history; else nil
+	// kubelet is that of --kube.pod-resources, nil for none.
+	kubelet *holders.Kubelet
 }
 
 func newOptions(read *settings.Options) *options {

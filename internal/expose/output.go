@@ -46,7 +46,7 @@ type buffer struct {
 
 // reset prepares b for another exposition, to w, in pieces of most bytes.
 func (b *buffer) reset(w io.Writer, most int) {
-	clear(b.ahead) // releases the snapshots' bytes
+	clear(b.ahead)
 	*b = buffer{w: w, ahead: b.ahead[:0], buf: b.buf[:0], most: most}
 }
 
@@ -69,6 +69,7 @@ func (b *buffer) flush() {
 			_, b.err = b.w.Write(part)
 		}
 	}
+	clear(b.ahead) // releases the snapshots' bytes
 	b.ahead, b.buf = b.ahead[:0], b.buf[:0]
 }
 

@@ -167,6 +167,10 @@ func (p *Pipeline) readFor(s *sharedRead) {
 	}
 	if err == nil {
 		p.conclude(r)
+	} else if cap(r.batch.Body) == 0 { // there was no room, so what it had goes too
+		p.judging.Lock()
+		r.snapshot.Body, r.snapshot.Valid = nil, nil
+		p.judging.Unlock()
 	}
 	p.end(s, r, err)
 }

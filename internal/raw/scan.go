@@ -137,6 +137,7 @@ func (s *Scanner) Scan(b *Batch) {
 	}
 	// The Body is the reader's again, and may change.
 	clear(s.own)
+	clear(s.labels[:cap(s.labels)])
 	s.text, s.out = "", nil
 }
 

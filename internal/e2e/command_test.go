@@ -25,3 +25,16 @@ func only(t *testing.T, dir, pattern string) string {
 	}
 	return files[0]
 }
+
+// top is the root of the repository.
+const top = "../.."
+
+// The build is stamped with a fictitious version and commit: a checkout may lack .git, and a new
+// commit during the test would change the date.
+const (
+	aVersion  = "v1.2.3-rc.4"
+	aRevision = "0123456789abcdef0123456789abcdef01234567"
+	aDate     = "2023-11-14T22:13:20Z"
+)
+
+var stamps = []string{"VERSION=" + aVersion, "REVISION=" + aRevision, "SOURCE_DATE_EPOCH=1700000000"}

@@ -1,0 +1,117 @@
+// Command wheel writes a Python wheel that contains nothing but a static program and its licences, so that uvx, pipx and
+// pip install it: wheel BUNDLE PLATFORM VERSION DIST, with a folder of make bundle, a platform such as linux-amd64, the
+// version of the release, and the folder to write into. SOURCE_DATE_EPOCH is the time of all files in it.
+package main
+
+import (
+	"archive/zip"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tags are the platforms in Python's terms. A static program runs on any C library; Go sets the oldest macOS.
+var tags = map[string]string{
+	"linux-amd64":  "manylinux_2_17_x86_64.manylinux2014_x86_64.musllinux_1_1_x86_64",
+	"linux-arm64":  "manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64",
+	"darwin-amd64": "macosx_12_0_x86_64",
+	"darwin-arm64": "macosx_12_0_arm64",
+}
+
+const metadata = `Metadata-Version: 2.1
+Name: kpulse-proxy
+Version: %s
+Summary: GPU metrics: real utilization, workload class and health, on a terminal and for Prometheus
+Home-page: https://github.com/kpulse/kpulse-proxy
+License: Apache-2.0
+Keywords: gpu,nvidia,dcgm,prometheus,exporter
+Requires-Python: >=3.8
+Description-Content-Type: text/plain
+
+This wheel contains the static program kpulse-proxy, for every backend but nvml. On a node with GPUs and dcgm-exporter or
+DCGM, "uvx kpulse-proxy --tui" shows them on the terminal; "uvx kpulse-proxy --tui --backend=replay" plays a demo.
+`
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "wheel:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) != 4 || tags[args[1]] == "" {
+		return fmt.Errorf("usage: wheel BUNDLE PLATFORM VERSION DIST, with a platform of %v", tags)
+	}
+	epoch, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
+	if err != nil {
+		return fmt.Errorf("SOURCE_DATE_EPOCH: %w", err)
+	}
+	bundle, tag, version := args[0], tags[args[1]], pythonVersion(args[2])
+	name := "kpulse_proxy-" + version
+	wheel := "Wheel-Version: 1.0\nGenerator: kpulse-proxy\nRoot-Is-Purelib: false\n"
+	for t := range strings.SplitSeq(tag, ".") {
+		wheel += "Tag: py3-none-" + t + "\n"
+	}
+	texts := map[string][]byte{"METADATA": fmt.Appendf(nil, metadata, version), "WHEEL": []byte(wheel)}
+	for path, in := range map[string]string{"../" + name + ".data/scripts/kpulse-proxy": "kpulse-proxy", "LICENSE": "licenses/LICENSE", "THIRD-PARTY": "licenses/THIRD-PARTY"} {
+		if texts[path], err = os.ReadFile(filepath.Join(bundle, in)); err != nil {
+			return err
+		}
+	}
+
+	file, err := os.Create(filepath.Join(args[3], name+"-py3-none-"+tag+".whl"))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	archive, record := zip.NewWriter(file), ""
+	add := func(path string, text []byte) error {
+		header := &zip.FileHeader{Name: path, Method: zip.Deflate, Modified: time.Unix(epoch, 0).UTC()}
+		header.SetMode(0o644)
+		if strings.Contains(path, ".data/scripts/") {
+			header.SetMode(0o755)
+		}
+		sum := sha256.Sum256(text)
+		record += fmt.Sprintf("%s,sha256=%s,%d\n", path, base64.RawURLEncoding.EncodeToString(sum[:]), len(text))
+		w, err := archive.CreateHeader(header)
+		if err == nil {
+			_, err = w.Write(text)
+		}
+		return err
+	}
+	for _, path := range []string{"../" + name + ".data/scripts/kpulse-proxy", "LICENSE", "THIRD-PARTY", "METADATA", "WHEEL"} {
+		if err := add(filepath.ToSlash(filepath.Join(name+".dist-info", path)), texts[path]); err != nil {
+			return err
+		}
+	}
+	if err := add(name+".dist-info/RECORD", []byte(record+name+".dist-info/RECORD,,\n")); err != nil {
+		return err
+	}
+	if err := archive.Close(); err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+var release = regexp.MustCompile(`^v?(\d+(?:\.\d+)+)(?:-(alpha|beta|rc)\.?(\d+))?(?:-(.+))?$`)
+
+// pythonVersion returns a version in the form of PEP 440: v1.2.3-rc.4 is 1.2.3rc4. What no release has, such as the
+// commits since the last one, becomes a local version, which PyPI refuses.
+func pythonVersion(version string) string {
+	m := release.FindStringSubmatch(version)
+	if m == nil {
+		m = []string{"", "0", "", "", version}
+	}
+	public := m[1] + strings.NewReplacer("alpha", "a", "beta", "b").Replace(m[2]) + m[3]
+	if m[4] == "" {
+		return public
+	}
+	return public + "+" + strings.ReplaceAll(m[4], "-", ".")
+}

@@ -205,6 +205,14 @@ func TestPagesCommands(t *testing.T) {
 			}
 		}
 	}
+	tests := command(t, "sh", "-c", "cat *_test.go | grep -o '^func Test[A-Za-z]*'")
+	for program, why := range others {
+		for _, name := range regexp.MustCompile(`Test\w+`).FindAllString(why, -1) {
+			if !strings.Contains(tests, "func "+name) {
+				t.Errorf("%s: there is no %s", program, name)
+			}
+		}
+	}
 	if ours < 15 || unfenced < 10 {
 		t.Errorf("found only %d commands of ours, and %d in indented blocks", ours, unfenced)
 	}

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -279,7 +281,9 @@ func TestAptRecipe(t *testing.T) {
 	run("chmod 700 $GNUPGHOME && gpg --batch --quiet --passphrase '' --quick-generate-key us@example.com rsa2048 sign never")
 	defer exec.Command("gpgconf", "--homedir", dir+"/gnupg", "--kill", "all").Run()
 	run(blocks[0][2])
-	node := strings.NewReplacer("http://packages.example.com/kpulse-proxy", "file:"+dir+"/dist", "/etc/apt/", dir+"/root/etc/apt/",
+	server := httptest.NewServer(http.FileServer(http.Dir(dir + "/dist")))
+	defer server.Close()
+	node := strings.NewReplacer("http://packages.example.com/kpulse-proxy", server.URL, "/etc/apt/", dir+"/root/etc/apt/",
 		"apt-get ", "apt-get -o Dir="+dir+"/root -o Dir::State::status="+dir+"/root/var/lib/dpkg/status -o APT::Sandbox::User=root -o APT::Architecture=amd64 ",
 		"install -y", "install -y --download-only").Replace(blocks[1][2])
 	run(node)

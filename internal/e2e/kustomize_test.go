@@ -78,32 +78,53 @@ func TestKubernetesKustomize(t *testing.T) {
 	}
 }
 
-// TestKustomizeSidecar builds the sidecar as a component of a folder with dcgm-exporter's
-// DaemonSet.
+// TestKustomizeSidecar follows the page: Helm 3 and 4 install dcgm-exporter's DaemonSet through a post-renderer, which puts the
+// proxy into it with the image that the folder names.
 func TestKustomizeSidecar(t *testing.T) {
 	t.Parallel()
 	rendered(t, "gpu") // skips without helm
+	page, err := os.ReadFile(kustomizations + "README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
-	for from, to := range map[string]string{"testdata/kubernetes/dcgm-exporter.yaml": "all.yaml", kustomizations + "sidecar/kustomization.yaml": "sidecar/kustomization.yaml", kustomizations + "sidecar/patch.yaml": "sidecar/patch.yaml"} {
+	files := map[string]string{"chart/Chart.yaml": "apiVersion: v2\nname: dcgm-exporter\nversion: 4.8.2\n"}
+	for to, from := range map[string]string{"chart/templates/all.yaml": "testdata/kubernetes/dcgm-exporter.yaml", "FOLDER/sidecar/kustomization.yaml": kustomizations + "sidecar/kustomization.yaml", "FOLDER/sidecar/patch.yaml": kustomizations + "sidecar/patch.yaml"} {
 		text, err := os.ReadFile(from)
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(filepath.Join(dir, to)), 0o755)
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, to), text, 0o644)
-		}
 		if err != nil {
 			t.Fatal(err)
 		}
+		files[to] = string(text)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("resources: [all.yaml]\ncomponents: [sidecar]\n"), 0o644); err != nil {
-		t.Fatal(err)
+	for _, block := range fenced.FindAllStringSubmatch(string(page), -1) {
+		if name, _, found := strings.Cut(strings.TrimPrefix(block[2], "# "), ".yaml"); found {
+			files["FOLDER/"+name+".yaml"] = strings.ReplaceAll(block[2], "github.com/kpulse/kpulse-proxy/deploy/kustomize/sidecar?ref=main", "sidecar")
+		}
 	}
-	ds := documents(t, kustomized(t, dir))[0]
-	containers := ds["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)
-	text := mustJSON(t, ds)
-	if len(containers) != 2 || ds.name() != "dcgm-exporter" || !strings.Contains(text, "127.0.0.1:9402") || strings.Count(text, `"containerPort":9400`) != 1 {
-		t.Errorf("%s", text)
+	_, script, _ := strings.Cut(string(page), "\n    #!/bin/sh\n")
+	line, _, _ := strings.Cut(script, "\n")
+	files["FOLDER/post"] = "#!/bin/sh\n" + strings.TrimSpace(line) + "\n"
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for program, renderer := range map[string]string{"helm": dir + "/FOLDER/post", "helm4": "kpulse-sidecar"} {
+		run := exec.Command("sh", "-euc", `[ "$1" = helm ] || "$1" plugin install "$0/FOLDER" >"$0/log"; "$1" template dcgm-exporter "$0/chart" --post-renderer "$2"`, dir, program, renderer)
+		run.Env = append(os.Environ(), "HOME="+t.TempDir(), "PATH="+os.Getenv("KPULSE_KUBERNETES")+":"+os.Getenv("PATH"))
+		out, err := run.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", program, err, out)
+		}
+		containers := podOf(t, string(out))["containers"].([]any)
+		text := mustJSON(t, containers)
+		if len(containers) != 2 || !strings.Contains(text, "127.0.0.1:9402") || strings.Count(text, `"containerPort":9400`) != 1 ||
+			!strings.Contains(text, `"image":"registry.example.com/gpu/kpulse-proxy:VERSION"`) {
+			t.Errorf("%s: %s", program, text)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"archive/zip"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -46,38 +47,24 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) != 4 || tags[args[1]] == "" {
-		return fmt.Errorf("usage: wheel BUNDLE PLATFORM VERSION DIST, with a platform of %v", tags)
-	}
 	epoch, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
-	if err != nil {
-		return fmt.Errorf("SOURCE_DATE_EPOCH: %w", err)
+	if len(args) != 4 || tags[args[1]] == "" || err != nil {
+		return fmt.Errorf("usage: SOURCE_DATE_EPOCH=SECONDS wheel BUNDLE PLATFORM VERSION DIST, with a platform of %v", tags)
 	}
 	bundle, tag, version := args[0], tags[args[1]], pythonVersion(args[2])
-	name := "kpulse_proxy-" + version
-	wheel := "Wheel-Version: 1.0\nGenerator: kpulse-proxy\nRoot-Is-Purelib: false\n"
-	for t := range strings.SplitSeq(tag, ".") {
-		wheel += "Tag: py3-none-" + t + "\n"
-	}
-	texts := map[string][]byte{"METADATA": fmt.Appendf(nil, metadata, version), "WHEEL": []byte(wheel)}
-	for path, in := range map[string]string{"../" + name + ".data/scripts/kpulse-proxy": "kpulse-proxy", "LICENSE": "licenses/LICENSE", "THIRD-PARTY": "licenses/THIRD-PARTY"} {
-		if texts[path], err = os.ReadFile(filepath.Join(bundle, in)); err != nil {
-			return err
-		}
-	}
-
-	file, err := os.Create(filepath.Join(args[3], name+"-py3-none-"+tag+".whl"))
+	info := "kpulse_proxy-" + version + ".dist-info/"
+	file, err := os.Create(filepath.Join(args[3], "kpulse_proxy-"+version+"-py3-none-"+tag+".whl"))
 	if err != nil {
 		return err
 	}
 	defer file.Close()
 	archive, record := zip.NewWriter(file), ""
-	add := func(path string, text []byte) error {
-		header := &zip.FileHeader{Name: path, Method: zip.Deflate, Modified: time.Unix(epoch, 0).UTC()}
-		header.SetMode(0o644)
-		if strings.Contains(path, ".data/scripts/") {
-			header.SetMode(0o755)
+	add := func(path string, mode os.FileMode, text []byte, err error) error {
+		if err != nil {
+			return err
 		}
+		header := &zip.FileHeader{Name: path, Method: zip.Deflate, Modified: time.Unix(epoch, 0).UTC()}
+		header.SetMode(mode)
 		sum := sha256.Sum256(text)
 		record += fmt.Sprintf("%s,sha256=%s,%d\n", path, base64.RawURLEncoding.EncodeToString(sum[:]), len(text))
 		w, err := archive.CreateHeader(header)
@@ -86,18 +73,22 @@ func run(args []string) error {
 		}
 		return err
 	}
-	for _, path := range []string{"../" + name + ".data/scripts/kpulse-proxy", "LICENSE", "THIRD-PARTY", "METADATA", "WHEEL"} {
-		if err := add(filepath.ToSlash(filepath.Join(name+".dist-info", path)), texts[path]); err != nil {
+	program, err := os.ReadFile(filepath.Join(bundle, "kpulse-proxy"))
+	if err := add("kpulse_proxy-"+version+".data/scripts/kpulse-proxy", 0o755, program, err); err != nil {
+		return err
+	}
+	for _, name := range []string{"LICENSE", "THIRD-PARTY"} {
+		text, err := os.ReadFile(filepath.Join(bundle, "licenses", name))
+		if err := add(info+name, 0o644, text, err); err != nil {
 			return err
 		}
 	}
-	if err := add(name+".dist-info/RECORD", []byte(record+name+".dist-info/RECORD,,\n")); err != nil {
-		return err
-	}
-	if err := archive.Close(); err != nil {
-		return err
-	}
-	return file.Close()
+	wheel := "Wheel-Version: 1.0\nGenerator: kpulse-proxy\nRoot-Is-Purelib: false\nTag: py3-none-" + strings.ReplaceAll(tag, ".", "\nTag: py3-none-") + "\n"
+	return errors.Join(
+		add(info+"METADATA", 0o644, fmt.Appendf(nil, metadata, version), nil),
+		add(info+"WHEEL", 0o644, []byte(wheel), nil),
+		add(info+"RECORD", 0o644, []byte(record+info+"RECORD,,\n"), nil),
+		archive.Close(), file.Close())
 }
 
 var release = regexp.MustCompile(`^v?(\d+(?:\.\d+)+)(?:-(alpha|beta|rc)\.?(\d+))?(?:-(.+))?$`)

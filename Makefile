@@ -125,8 +125,11 @@ slow: ## Run all tests of the program's module, slow ones too; those whose progr
 
 kubernetes: $(KUBERNETES) ## Build the servers of Kubernetes, Helm 3 and 4, and kubectl (minutes)
 
+# Without it the API server calls itself 0.0.0, and helm installs nothing.
+KUBERNETES_VERSION = $(shell sed -n 's,.*k8s.io/kubernetes \(v[0-9.]*\).*,\1,p' internal/e2e/kubernetes/go.mod)
+
 $(KUBERNETES):
-	for module in kubernetes helm; do go -C internal/e2e/$$module build -trimpath -ldflags '-s -w' -o '$@.part/' tool || exit 1; done
+	for module in kubernetes helm; do go -C internal/e2e/$$module build -trimpath -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION)' -o '$@.part/' tool || exit 1; done
 	go -C internal/e2e/helm4 build -trimpath -ldflags '-s -w' -o '$@.part/helm4' tool
 	go -C internal/e2e/prometheusoperator mod download $(OPERATOR)
 	install -m 0644 -D -t '$@.part/crds' "$$(go -C internal/e2e/prometheusoperator list -m -f '{{.Dir}}' $(OPERATOR))"/example/prometheus-operator-crd/*.yaml

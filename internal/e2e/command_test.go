@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -24,6 +25,21 @@ func only(t *testing.T, dir, pattern string) string {
 		t.Fatalf("%s: %v, %v; want one file", pattern, files, err)
 	}
 	return files[0]
+}
+
+// writeFiles writes texts by path below a folder, with their folders.
+func writeFiles(t *testing.T, dir string, texts map[string]string) {
+	t.Helper()
+	for path, text := range texts {
+		path = filepath.Join(dir, path)
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		if err == nil {
+			err = os.WriteFile(path, []byte(text), 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // top is the root of the repository.

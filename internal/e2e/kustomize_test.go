@@ -104,14 +104,7 @@ func TestKustomizeSidecar(t *testing.T) {
 	_, script, _ := strings.Cut(string(page), "\n    #!/bin/sh\n")
 	line, _, _ := strings.Cut(script, "\n")
 	files["FOLDER/post"] = "#!/bin/sh\n" + strings.TrimSpace(line) + "\n"
-	for name, text := range files {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writeFiles(t, dir, files)
 	for program, renderer := range map[string]string{"helm": dir + "/FOLDER/post", "helm4": "kpulse-sidecar"} {
 		run := exec.Command("sh", "-euc", `[ "$1" = helm ] || "$1" plugin install "$0/FOLDER" >"$0/log"; "$1" template dcgm-exporter "$0/chart" --post-renderer "$2"`, dir, program, renderer)
 		run.Env = append(os.Environ(), "HOME="+t.TempDir(), "PATH="+os.Getenv("KPULSE_KUBERNETES")+":"+os.Getenv("PATH"))

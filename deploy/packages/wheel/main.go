@@ -5,6 +5,7 @@ package main
 
 import (
 	"archive/zip"
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -53,12 +54,8 @@ func run(args []string) error {
 	}
 	bundle, tag, version := args[0], tags[args[1]], pythonVersion(args[2])
 	info := "kpulse_proxy-" + version + ".dist-info/"
-	file, err := os.Create(filepath.Join(args[3], "kpulse_proxy-"+version+"-py3-none-"+tag+".whl"))
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	archive, record := zip.NewWriter(file), ""
+	var file bytes.Buffer
+	archive, record := zip.NewWriter(&file), ""
 	add := func(path string, mode os.FileMode, text []byte, err error) error {
 		if err != nil {
 			return err
@@ -84,11 +81,9 @@ func run(args []string) error {
 		}
 	}
 	wheel := "Wheel-Version: 1.0\nGenerator: kpulse-proxy\nRoot-Is-Purelib: false\nTag: py3-none-" + strings.ReplaceAll(tag, ".", "\nTag: py3-none-") + "\n"
-	return errors.Join(
-		add(info+"METADATA", 0o644, fmt.Appendf(nil, metadata, version), nil),
-		add(info+"WHEEL", 0o644, []byte(wheel), nil),
-		add(info+"RECORD", 0o644, []byte(record+info+"RECORD,,\n"), nil),
-		archive.Close(), file.Close())
+	err = errors.Join(add(info+"METADATA", 0o644, fmt.Appendf(nil, metadata, version), nil), add(info+"WHEEL", 0o644, []byte(wheel), nil))
+	err = errors.Join(err, add(info+"RECORD", 0o644, []byte(record+info+"RECORD,,\n"), nil), archive.Close())
+	return errors.Join(err, os.WriteFile(filepath.Join(args[3], "kpulse_proxy-"+version+"-py3-none-"+tag+".whl"), file.Bytes(), 0o644))
 }
 
 var release = regexp.MustCompile(`^v?(\d+(?:\.\d+)+)(?:-(alpha|beta|rc)\.?(\d+))?(?:-(.+))?$`)
@@ -101,8 +96,5 @@ func pythonVersion(version string) string {
 		m = []string{"", "0", "", "", version}
 	}
 	public := m[1] + strings.NewReplacer("alpha", "a", "beta", "b").Replace(m[2]) + m[3]
-	if m[4] == "" {
-		return public
-	}
-	return public + "+" + strings.ReplaceAll(m[4], "-", ".")
+	return strings.TrimSuffix(public+"+"+strings.ReplaceAll(m[4], "-", "."), "+")
 }

@@ -266,7 +266,7 @@ func TestAptRecipe(t *testing.T) {
 	run(blocks[0][2])
 	server := httptest.NewServer(http.FileServer(http.Dir(dir + "/dist")))
 	defer server.Close()
-	node := strings.NewReplacer("http://packages.example.com/kpulse-proxy", server.URL, "/etc/apt/", dir+"/root/etc/apt/",
+	node := strings.NewReplacer("https://packages.example.com/kpulse-proxy", server.URL, "/etc/apt/", dir+"/root/etc/apt/",
 		"apt-get ", "apt-get -o Dir="+dir+"/root -o Dir::State::status="+dir+"/root/var/lib/dpkg/status -o APT::Sandbox::User=root -o APT::Architecture=amd64 ",
 		"install -y", "install -y --download-only").Replace(blocks[1][2])
 	run(node)

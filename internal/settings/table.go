@@ -259,7 +259,7 @@ var table = []setting{
 	{Flag: "passthrough", group: groupServing, placeholder: "valid|verbatim|off", standard: "valid", Modes: ModeServe,
 		at: func(o *Options) any { return &o.Passthrough },
 		help: "Which of the exporter's lines to serve: valid (all that a Prometheus server takes), verbatim (every byte; one bad line then fails " +
-			"the whole scrape), off (only the proxy's own series, beside a direct scrape of the exporter)."},
+			"the whole scrape), off (only the proxy's own series, beside a direct scrape of the exporter; as OpenMetrics if the scraper asks for that)."},
 	{Flag: "compat", Key: "compat", group: groupServing, placeholder: "4.8", Modes: ModeServe, at: func(o *Options) any { return &o.Compat },
 		remedy: "only /metrics has the names of other versions; leave out --once, --export or --tui to serve it",
 		help: "Serve the readings under the names, units and labels of another version of dcgm-exporter too, such as 4.8, 4.9 or 3.3; or " +

@@ -124,9 +124,7 @@ func (c *cards) learnBlock(labels []raw.Label) {
 	c.clocks = append(c.clocks, clock)
 }
 
-// fillCards adds the readings of cardFamilies, and takes back what rows of that exporter say without having read it: the SM activity of
-// Radeon boards is always 0, and the first partition of a board has the activity of the whole board. The activity of the memory
-// controller stands in for that of the memory: there is no better one.
+// fillCards adds the readings of cardFamilies.
 func (t *Translator) fillCards(dst *canonical.Frame, b *raw.Batch, rep *Report) {
 	if !t.cards.read || t.vendor {
 		return
@@ -142,16 +140,22 @@ func (t *Translator) fillCards(dst *canonical.Frame, b *raw.Batch, rep *Report) 
 		if f.clock {
 			field = t.cards.clocks[s.Labels]
 		}
-		if field == canonical.NumFields {
-			continue
-		}
-		if s.Value-s.Value != 0 || s.Value < 0 {
+		switch {
+		case field == canonical.NumFields:
+		case s.Value-s.Value != 0 || s.Value < 0:
 			rep.Dropped[canonical.DropOutOfRange]++
-			continue
+		default:
+			cell := dst.Cell(int(t.positions[v].row), field)
+			*cell = f.value(s.Value, *cell)
 		}
-		cell := dst.Cell(int(t.positions[v].row), field)
-		*cell = f.value(s.Value, *cell)
 	}
+	correctCards(dst)
+}
+
+// correctCards takes back what rows of that exporter say without having read it: the SM activity of Radeon boards is always 0, and the
+// first partition of a board has the activity of the whole board. The activity of the memory controller stands in for that of the
+// memory: there is no better one.
+func correctCards(dst *canonical.Frame) {
 	for i, d := range dst.Topology.Devices {
 		row := dst.Row(i)
 		switch {

@@ -83,7 +83,7 @@ local advice = std.parseJson(importstr '../lib/classes.json') {
   ) + p.range(0, 1) + p.noValue('not read'),
 
   // found is a row of the advice: what was found, and the GPU-hours that it is about.
-  local found(what, hours) = 'label_replace(%s, "found", "%s", "", "")' % [hours, what],
+  local found(what, hours, first=2) = 'label_replace(label_replace(%s, "found", "%s", "", ""), "first", "%d", "", "")' % [hours, what, first],
   local hoursOf(which) = 'sum(%s / 60 and on (%s) (%s))' % [sums('held_gpus'), device, which],
 
   local textIs(map) = { mappings: p.valueMappings(map), 'custom.cellOptions': { type: 'color-text' } },
@@ -148,16 +148,16 @@ local advice = std.parseJson(importstr '../lib/classes.json') {
         d.row('What it means', [
           d.at(24, 10, p.table(
                          'What to change',
-                         'What the job did, by GPU-hours, with what it means and what to do about it. Classes add up to the hours held; the other rows are about some of them.',
+                         'What is wrong, then what the job did, by GPU-hours, with what it means and what to do about it. Classes add up to the hours held; the other rows are about some of them.',
                          'none',
                          [p.rows('label_replace(\n%s, "advice", "$1", "found", "(.+)")' % std.join('\nor\n', [
                            'label_replace(sum by (class) (%s), "found", "$1", "class", "(.+)")' % q.gpuHours(holder('class_gpus')),
-                           found('stalled', 'sum(count_over_time(%s[$__range])) / 60 * max(max_over_time(%s[$__range]))' % [gang('stalled_power:ratio5m'), holder('held_gpus')]),
+                           found('stalled', 'sum(count_over_time(%s[$__range])) / 60 * max(max_over_time(%s[$__range]))' % [gang('stalled_power:ratio5m'), holder('held_gpus')], first=1),
                            found('unused boards', hoursOf('%s < %g' % [utilization, c.idleUtilizationThreshold])),
                            found('stragglers', hoursOf('%s < 0.5 and on () count(%s) >= 4 unless on () %s' % [ofMedian('>= 0.2'), utilization, 'allocation:kpulse_allocation_held_gpus:rate5m' + q.ofJob(c, ', workload_kind=~"%s"' % q.services)])),
                            found('little memory', 'sum(%s / 60) and max(%s) < 0.25' % [sums('held_gpus'), peak]),
                          ]))]
-                       ) + p.sorted('Value') + p.renamed([['found', 'What'], ['Value', 'GPU-hours'], ['advice', 'What it means and what to do']])
+                       ) + p.sorted('Value') + p.sorted('first', false) + p.renamed([['found', 'What'], ['Value', 'GPU-hours'], ['advice', 'What it means and what to do']])
                        + p.column('What', { 'custom.width': 190 } + textIs({ [class[0]]: { color: class[1] } for class in colors.classes } + { stalled: { color: 'red' }, 'unused boards': { color: 'orange' }, stragglers: { color: 'orange' }, 'little memory': { color: colors.hot } }) + { 'custom.cellOptions': { type: 'color-background', mode: 'basic' } })
                        + p.column('GPU-hours', { decimals: 1 })
                        + p.column('What it means and what to do', { 'custom.wrapText': true, mappings: p.valueMappings({ [name]: { text: advice[name] } for name in std.objectFields(advice) }) })

@@ -25,6 +25,8 @@ local v = import '../lib/variable.libsonnet';
   local source(name) =
     'max by (%(of)s, source) (%(name)s%(only)s and on (%(of)s) last_over_time(kpulse_gpu_present%(raw)s[$__range]))'
     % { of: c.clusterLabel + ', instance', name: name, only: c.kpulseOnly, raw: q.raw(c) },
+  // reported is when each proxy last reported the host within the time range.
+  local reported = 'max by (%s, instance) (max_over_time(timestamp(kpulse_gpu_present%s)[$__range:1m]))' % [c.clusterLabel, q.raw(c)],
   // machine is a reading of the machine, which the lean form leaves to the proxy's own telemetry.
   local machine(name) = 'max by (%s) (kpulse_host_%s%s or kpulse_proxy_host_%s{%s, %s=~"$cluster", hostname=~"$hostname"})'
                         % [labels.host(c), name, q.raw(c), name, c.telemetrySelector, c.clusterLabel],
@@ -140,15 +142,15 @@ local v = import '../lib/variable.libsonnet';
           d.at(24, 5, incidents.xidBoards(c)),
           d.at(24, 4, p.table(
                         'Sources of the host',
-                        'Whether the proxy can read the GPUs. If it is down or old, the panels above show old values.',
+                        'Whether the proxy can read the GPUs. If it is down or old, the panels above show old values. Silent: the proxy that last reported the host does not answer, or is no target of Prometheus any more.',
                         'none',
                         [
-                          p.rows(source('kpulse_source_up')),
-                          p.rows('time() - ' + source('kpulse_source_last_read_timestamp_seconds')),
+                          p.rows('%s\nor on (%s) -1 + 0 * %s' % [source('kpulse_source_up'), c.clusterLabel, reported]),
+                          p.rows('time() - (%s\nor on (%s) %s)' % [source('kpulse_source_last_read_timestamp_seconds'), c.clusterLabel, reported]),
                         ]
                       ) + p.joined + p.renamed([[c.clusterLabel, 'Cluster'], ['instance', 'Proxy'], ['source', 'Source'], ['Value #A', 'Up'], ['Value #B', 'Age']])
                       + p.column('Age', { unit: 's' })
-                      + p.column('Up', { mappings: p.valueMappings({ '0': { text: 'down', color: 'red' }, '1': { text: 'up', color: 'green' } }), 'custom.cellOptions': { type: 'color-text' } })),
+                      + p.column('Up', { mappings: p.valueMappings({ '-1': { text: 'silent', color: 'red' }, '0': { text: 'down', color: 'red' }, '1': { text: 'up', color: 'green' } }), 'custom.cellOptions': { type: 'color-text' } })),
         ]),
         d.row('Who holds its GPUs', [
           d.at(24, 7, p.table(

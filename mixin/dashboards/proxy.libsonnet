@@ -12,8 +12,8 @@ local v = import '../lib/variable.libsonnet';
   local own(name, more='') = '%s{%s, %s=~"$cluster", instance=~"$instance"%s}' % [name, c.telemetrySelector, c.clusterLabel, more],
   local source = '%s, instance, source' % c.clusterLabel,
   local bySource(name) = 'max by (%s) (%s)' % [source, raw(name)],
-  // worst returns the sources that are down, and those whose values have not changed for longest.
-  local worst = q.most('1e9 * (%s == 0) + 1e9 or %s or 0 * %s' % [bySource('kpulse_source_up'), bySource('kpulse_source_unchanged_seconds'), bySource('kpulse_source_up')]),
+  // worst returns the sources that are down, those without a device, and those whose values have not changed for longest.
+  local worst = q.most('1e9 * (%s == 0) + 1e9 or 5e8 + (%s == 0) or %s or 0 * %s' % [bySource('kpulse_source_up'), bySource('kpulse_source_devices'), bySource('kpulse_source_unchanged_seconds'), bySource('kpulse_source_up')]),
   local ofWorst(query) = q.among(query, worst, source),
   local address = '%s, instance' % c.clusterLabel,
   local target = '%s, job, instance' % c.clusterLabel,
@@ -69,7 +69,7 @@ local v = import '../lib/variable.libsonnet';
         d.row('Reading', [
           d.at(24, 10, p.table(
                          'Sources',
-                         'How each source is read, the worst first. point: an instantaneous sample; window: an average. If values do not change for minutes, the exporter hangs.',
+                         'How each source is read, the worst first. point: an instantaneous sample; window: an average. If values do not change for minutes, the exporter hangs. Devices: GPUs and MIG instances read now; Had: the most within a day. A source that lists none has lost its driver.',
                          'none',
                          [
                            p.rows(ofWorst('max by (%s, backend, aggregation, version) (%s)' % [source, raw('kpulse_source_info')])),
@@ -77,6 +77,8 @@ local v = import '../lib/variable.libsonnet';
                            p.rows(ofWorst('time() - ' + bySource('kpulse_source_last_read_timestamp_seconds'))),
                            p.rows(ofWorst(bySource('kpulse_source_unchanged_seconds'))),
                            p.rows(ofWorst(bySource('kpulse_source_unknown_families'))),
+                           p.rows(ofWorst(bySource('kpulse_source_devices'))),
+                           p.rows(ofWorst('max by (%s) (max_over_time(%s[1d]))' % [source, raw('kpulse_source_devices')])),
                          ]
                        ) + p.joined + p.sorted('Value #B', false) + p.renamed([
                          [c.clusterLabel, 'Cluster'],
@@ -86,16 +88,19 @@ local v = import '../lib/variable.libsonnet';
                          ['aggregation', 'Values are'],
                          ['version', 'Version'],
                          ['Value #B', 'Up'],
+                         ['Value #F', 'Devices'],
+                         ['Value #G', 'Had'],
                          ['Value #C', 'Age'],
                          ['Value #D', 'Unchanged for'],
                          ['Value #E', 'Unknown families'],
-                       ]) + p.column('Age', { unit: 's' }) + p.column('Unchanged for', { unit: 's' })
+                       ]) + p.column('Devices', { color: { mode: 'thresholds' }, thresholds: p.steps([[null, 'red'], [0.5, 'text']]), 'custom.cellOptions': { type: 'color-text' } })
+                       + p.column('Age', { unit: 's' }) + p.column('Unchanged for', { unit: 's' })
                        + p.column('Up', { mappings: p.valueMappings({ '0': { text: 'down', color: 'red' }, '1': { text: 'up', color: 'green' } }), 'custom.cellOptions': { type: 'color-text' } })),
           d.at(12, 8, p.timeseries(
             'Read duration',
             'The ten slowest. Above half the scrape interval, scrapes are close to failing: read fewer counters, or enable persistence mode.',
             's',
-            [p.query(q.highest(10, bySource('kpulse_source_read_duration_seconds'), source), labels.legend(c, '{{instance}} {{source}}'))]
+            [p.query('label_replace(%s, "source", "$1", "source", "(?:https?://)?([^/]+).*")' % q.highest(10, bySource('kpulse_source_read_duration_seconds'), source), labels.legend(c, '{{instance}} {{source}}'))]
           )),
           d.at(12, 8, p.table(
             'Fields missing by source',
@@ -125,8 +130,8 @@ local v = import '../lib/variable.libsonnet';
           ) + p.decimals(0)),
         ]),
         d.row('Proxy resource usage', [
-          d.at(6, 8, p.timeseries('CPU of the proxies', 'The ten busiest. Needs a scrape of /-/metrics, as mixin/README.md shows.', 'percentunit', [p.query(q.highest(10, 'max by (%s) (rate(%s[$__rate_interval]))' % [address, own('process_cpu_seconds_total')], address), labels.legend(c, '{{instance}}'))])),
-          d.at(6, 8, p.timeseries('Memory of the proxies', 'The ten largest. Unbounded growth is a bug: take a profile with --web.enable-pprof and report it.', 'bytes', [p.query(q.highest(10, 'max by (%s) (%s)' % [address, own('process_resident_memory_bytes')], address), labels.legend(c, '{{instance}}'))])),
+          d.at(6, 8, p.timeseries('CPU of the proxies', 'The ten busiest. Needs a scrape of /-/metrics, as mixin/README.md shows.', 'percentunit', [p.query(q.highest(10, 'max by (%s) (rate(%s[$__rate_interval]))' % [address, own('process_cpu_seconds_total')], address), labels.legend(c, '{{instance}}'))]) + p.unlisted),
+          d.at(6, 8, p.timeseries('Memory of the proxies', 'The ten largest. Unbounded growth is a bug: take a profile with --web.enable-pprof and report it.', 'bytes', [p.query(q.highest(10, 'max by (%s) (%s)' % [address, own('process_resident_memory_bytes')], address), labels.legend(c, '{{instance}}'))]) + p.unlisted),
           d.at(6, 8, p.timeseries('Response time', '99 % of scrapes were answered faster.', 's', [p.query('histogram_quantile(0.99, sum by (le) (rate(%s[$__rate_interval])))' % own('kpulse_proxy_http_request_duration_seconds_bucket', ', path="/metrics"'), 'p99')])),
           d.at(6, 8, p.timeseries('Responses by status', 'Per second. 502 and 504: the source failed; 503: more concurrent scrapes than --web.max-requests allows.', 'reqps', [p.query('sum by (code) (rate(%s[$__rate_interval]))' % own('kpulse_proxy_http_requests_total'), '{{code}}')])),
         ]),

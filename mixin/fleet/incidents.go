@@ -20,7 +20,7 @@ func (i Incident) Is(labels map[string]string) bool {
 	switch {
 	case i.Alert == "KpulseJobStalled":
 		return labels["hpc_job"] == i.Job
-	case i.UUID != "":
+	case labels["gpu"] != "":
 		return labels["uuid"] == i.UUID || labels["hostname"] == i.Hostname && labels["gpu"] == i.GPU
 	}
 	return labels["instance"] == i.Instance || labels["hostname"] == i.Hostname
@@ -75,19 +75,29 @@ func incidents(fleet []*host, length time.Duration) []Incident {
 		s.parts = []part{s.parts[0], s.parts[2], small}
 	})
 
-	// Both hosts of a job hang.
-	for i, number := range []int{0, 2} {
+	// Both hosts of a job hang, and a host returns from a reboot without its boards.
+	addAll := func(name, alert string, number int, before time.Duration, change func(*state)) {
 		for gpu := range gpusPerHost {
-			name := ""
-			if i+gpu == 0 {
-				name = "hung job"
-			}
-			add(name, "KpulseJobStalled", east, number, gpu, 30*time.Minute, 0, func(s *state) { s.work = hung })
+			add(name, alert, east, number, gpu, before, 0, change)
+			name = ""
 		}
 	}
-	if h := find(west, 4); h != nil {
-		h.down = length - 20*time.Minute
-		all = append(all, Incident{Name: "proxy down", Alert: "KpulseProxyInstanceDown", Cluster: west, Hostname: h.name, Instance: h.instance(), At: h.down})
+	addAll("hung job", "KpulseJobStalled", 0, 30*time.Minute, func(s *state) { s.work = hung })
+	addAll("", "", 2, 30*time.Minute, func(s *state) { s.work = hung })
+	addAll("all GPUs lost", "KpulseUpstreamWithoutGPUs", 5, 20*time.Minute, func(s *state) { s.gone = true })
+	silence := func(name, alert string, number int) (h *host) {
+		if h = find(west, number); h != nil {
+			h.down = length - 20*time.Minute
+			all = append(all, Incident{Name: name, Alert: alert, Cluster: west, Hostname: h.name, Instance: h.instance(), At: h.down})
+		}
+		return h
+	}
+	silence("proxy down", "KpulseProxyInstanceDown", 4)
+	if h := silence("silent host", "", 6); h != nil {
+		h.unlisted = true
+	}
+	if h := find(west, 2); h != nil {
+		h.switchFails = length - 24*time.Minute
 	}
 	if h := find(west, 5); h != nil {
 		h.streams, h.evicts = true, length-30*time.Minute

@@ -30,6 +30,7 @@ local leastWidths = {
   Cluster: 70,
   Host: 90,
   Job: 100,
+  Subject: 120,
   Namespace: 100,
   Pod: 180,
   Workload: 90,
@@ -205,6 +206,8 @@ local steps(list) = {
   range(min, max):: { fieldConfig+: { defaults+: { min: min, [if max != null then 'max']: max } } },
   // noValue is the text of a panel without data, in the color of its lowest threshold.
   noValue(text):: { fieldConfig+: { defaults+: { noValue: text } } },
+  // unlisted leaves out the legend of a chart of many lines; the tooltip names them.
+  unlisted:: { options+: { legend+: { showLegend: false } } },
   decimals(n):: { fieldConfig+: { defaults+: { decimals: n } } },
   // valueMappings shows values as words: { '0': { text: 'OK', color: 'green' } }.
   valueMappings(map):: [{ type: 'value', options: {

@@ -57,9 +57,11 @@ var walks = []walk{
 		{"Recommended action over time", map[string]string{"reset_gpu": "yes"}},
 		{"Holders", map[string]string{"Job": "88050300", "Holds it": "now"}},
 	}},
-	{name: "straggler", incident: "straggler", stops: []stop{
-		{"Workload class", map[string]string{"busy_low_sm_use": "1"}},
-		{"Holders", map[string]string{"Job": "88049301", "Holds it": "now"}},
+	// At 14.1 % for 55 of 61 minutes, which the averages of five minutes show half of them later, and at 44.4 % before, as the others: 18.3 %.
+	{name: "straggler", incident: "straggler", clicks: []click{{"Holders", "Job", map[string]string{"Job": "88049301", "Holds it": "now"}}}, stops: []stop{
+		{"What to change", map[string]string{"What": "stragglers", "#": "1"}},
+		{"Alerts", map[string]string{"Alert": "KpulseGPUStragglerInJob", "Host": "{host}", "GPU": "{gpu}", "Job": "88049301"}},
+		{"Boards of the job", map[string]string{"Host": "{host}", "GPU": "{gpu}", "Real utilization": "18%", "Of the median": "40%", "#": "1"}},
 	}},
 	{name: "heat", incident: "hot", stops: []stop{
 		{"Health", map[string]string{"": "HOT"}},

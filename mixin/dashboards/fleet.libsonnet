@@ -189,7 +189,7 @@ local v = import '../lib/variable.libsonnet';
                        + p.column('Power', { unit: 'watt' })),
         ]),
         d.row('Models', [
-          d.at(24, 6, p.table(
+          d.at(24, 7, p.table(
             'GPU models',
             'The same for each model, on all hosts. If one model is held but idle more than the others, it does not suit the jobs that request it.',
             'none',
@@ -227,7 +227,7 @@ local v = import '../lib/variable.libsonnet';
                           'label_replace(%s, "missing", "Input $1", "field", "(.+)")' % told(
                             '',
                             'Add it to the counters file: `kpulse-proxy check counters FILE` names the line. The number counts sources that lack it.',
-                            'count by (field) (max by (%s, instance, source, field) (kpulse_source_field_missing%s) == 1)' % [cluster, ofClusters(', field!~"%s"' % std.join('|', c.optionalFields))]
+                            'count by (field) (max by (%(of)s, field) (kpulse_source_field_missing%(fields)s) == 1 and on (%(of)s) max by (%(of)s) (kpulse_source_devices%(all)s) > 0)' % { of: cluster + ', instance, source', fields: ofClusters(', field!~"%s"' % std.join('|', c.optionalFields)), all: ofClusters() }
                           ),
                           told(
                             'A single proxy version',

@@ -97,19 +97,19 @@ local advice = std.parseJson(importstr '../lib/classes.json') {
       [v.datasource(c), v.one(v.cluster(c))] + v.jobParts(c),
       [
         d.row('In the time range', [
-          d.at(6, 3, p.stat(
+          d.at(8, 3, p.stat(
             'State',
             'Stalled: every board is busy by NVML, but none works; see the runbook of KpulseJobStalled. Ended: it held GPUs within the time range.',
             'none',
             [p.instant('max(2 + 0 * %s)\nor\nmax(1 + 0 * %s)\nor\nmax(0 * last_over_time(%s[$__range]))' % [gang('stalled_power:ratio5m'), holder('held_gpus'), holder('held_gpus')])]
           ) + colors.count + p.mappings({ '0': { text: 'ended', color: 'text' }, '1': { text: 'holds GPUs', color: 'text' }, '2': { text: 'STALLED', color: 'red' } }) + p.noValue('not in this time range')),
-          d.at(6, 3, p.stat(
+          d.at(8, 3, p.stat(
             'GPUs and hosts',
             'Boards or MIG instances that it held, and the hosts that they are on.',
             'none',
             [p.instant('count(%s)' % sums('held_gpus'), 'GPUs'), p.instant('count(%s)' % sums('held_gpus', labels.host(c)), 'hosts')]
           ) + colors.count),
-          d.at(6, 3, p.stat(
+          d.at(8, 3, p.stat(
             'Real utilization',
             'Of the time for which it was known. No work reaches 100 %: on an H200 a large matrix product reaches 77 %, a copy 61 %, a kernel without tensor cores 44 %.',
             'percentunit',
@@ -121,14 +121,14 @@ local advice = std.parseJson(importstr '../lib/classes.json') {
             'percentunit',
             [p.instant('avg(%s)' % meanNVML)]
           ) + colors.count + p.range(0, 1) + p.noValue('not read')),
-          d.at(8, 3, p.stat('GPU-hours', 'GPUs times the hours for which they were held.', 'none', [p.instant(total('held_gpus') + ' / 60')]) + colors.count + p.decimals(1)),
-          d.at(8, 3, p.stat(
+          d.at(6, 3, p.stat('GPU-hours', 'GPUs times the hours for which they were held.', 'none', [p.instant(total('held_gpus') + ' / 60')]) + colors.count + p.decimals(1)),
+          d.at(6, 3, p.stat(
             'Unused GPU-hours',
             'GPU-hours times the part of the GPUs that was not utilized. Some of it cannot be used: see Real utilization.',
             'none',
             [p.instant('%s / 60 * (1 - %s)' % [total('held_gpus'), q.ratio(total('utilized_gpus'), total('known_gpus'))])]
           ) + colors.count + p.decimals(1)),
-          d.at(8, 3, p.stat('Energy', 'Estimated from its activity on the boards, or from its share of them.', 'kwatth', [p.instant(total('energy') + ' * 60 / 3.6e6')]) + colors.count + p.decimals(1)),
+          d.at(6, 3, p.stat('Energy', 'Estimated from its activity on the boards, or from its share of them.', 'kwatth', [p.instant(total('energy') + ' * 60 / 3.6e6')]) + colors.count + p.decimals(1)),
           d.at(24, 4, p.table(
             'Whose',
             'The owner of the job, and where it runs. User and account are known with --hpc-job-info-dir.',

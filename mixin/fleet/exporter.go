@@ -138,11 +138,7 @@ func (h *host) page(dst []byte, at time.Duration) []byte {
 	dst = append(dst, "# TYPE "+links+" gauge\n"...)
 	for i := range rows {
 		for link := range linksPerGPU {
-			up := 0
-			if float64(link) < rows[i].links {
-				up = 1
-			}
-			dst = fmt.Appendf(dst, "%s%s,nvlink=\"%d\"} %d\n", links, rows[i].board.labels(h), link, up)
+			dst = fmt.Appendf(dst, "%s%s,nvlink=\"%d\"} %d\n", links, rows[i].board.labels(h), link, min(1, max(0, int(rows[i].links)-link)))
 		}
 	}
 	return dst

@@ -29,30 +29,26 @@ func (i Incident) Is(labels map[string]string) bool {
 // incidents adds faults to some hosts of a fleet that is played for length. A fleet of 16
 // hosts has room for all incidents.
 func incidents(fleet []*host, length time.Duration) []Incident {
-	find := func(cluster string, number int) *host {
+	on := func(cluster string, number int, change func(*host)) {
 		for _, h := range fleet {
 			if h.cluster == cluster && h.number == number {
-				return h
+				change(h)
 			}
 		}
-		return nil
 	}
 	var all []Incident
 	add := func(name, alert, cluster string, number, gpu int, before time.Duration, to time.Duration, change func(*state)) {
-		h := find(cluster, number)
-		if h == nil {
-			return
-		}
-		at := length - before
-		b := &h.boards[gpu]
-		b.trouble = append(b.trouble, trouble{at, to, change})
-		if name != "" {
-			i := Incident{Name: name, Alert: alert, Cluster: cluster, Hostname: h.name, Instance: h.instance(), GPU: string(rune('0' + gpu)), UUID: b.uuid, At: at}
-			if number%2 == 0 {
-				i.Job = h.job()
+		on(cluster, number, func(h *host) {
+			b := &h.boards[gpu]
+			b.trouble = append(b.trouble, trouble{length - before, to, change})
+			if name != "" {
+				i := Incident{Name: name, Alert: alert, Cluster: cluster, Hostname: h.name, Instance: h.instance(), GPU: string(rune('0' + gpu)), UUID: b.uuid, At: length - before}
+				if number%2 == 0 {
+					i.Job = h.job()
+				}
+				all = append(all, i)
 			}
-			all = append(all, i)
-		}
+		})
 	}
 	east, west := Clusters[0], Clusters[1]
 
@@ -85,26 +81,17 @@ func incidents(fleet []*host, length time.Duration) []Incident {
 	addAll("hung job", "KpulseJobStalled", 0, 30*time.Minute, func(s *state) { s.work = hung })
 	addAll("", "", 2, 30*time.Minute, func(s *state) { s.work = hung })
 	addAll("all GPUs lost", "KpulseUpstreamWithoutGPUs", 5, 20*time.Minute, func(s *state) { s.gone = true })
-	silence := func(name, alert string, number int) (h *host) {
-		if h = find(west, number); h != nil {
-			h.down = length - 20*time.Minute
+	silence := func(name, alert string, number int) {
+		on(west, number, func(h *host) {
+			h.down, h.unlisted = length-20*time.Minute, alert == ""
 			all = append(all, Incident{Name: name, Alert: alert, Cluster: west, Hostname: h.name, Instance: h.instance(), At: h.down})
-		}
-		return h
+		})
 	}
 	silence("proxy down", "KpulseProxyInstanceDown", 4)
-	if h := silence("silent host", "", 6); h != nil {
-		h.unlisted = true
-	}
-	if h := find(west, 2); h != nil {
-		h.switchFails = length - 24*time.Minute
-	}
-	if h := find(west, 5); h != nil {
-		h.streams, h.evicts = true, length-30*time.Minute
-	}
-	if h := find(east, 7); h != nil {
-		h.lacks = "DCGM_FI_PROF_DRAM_ACTIVE"
-	}
+	silence("silent host", "", 6)
+	on(west, 2, func(h *host) { h.switchFails = length - 24*time.Minute })
+	on(west, 5, func(h *host) { h.streams, h.evicts = true, length-30*time.Minute })
+	on(east, 7, func(h *host) { h.lacks = "DCGM_FI_PROF_DRAM_ACTIVE" })
 	return all
 }
 

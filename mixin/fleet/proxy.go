@@ -104,7 +104,7 @@ func startProxy(ctx context.Context, h *host, began time.Time, jobs *holders.Job
 	opts := pipeline.Options{
 		Source: &exporter, Translator: translator, Judge: judge,
 		Host: func() canonical.Host {
-			return canonical.Host{CPUs: 192, CPUUtilization: h.busy, MemoryTotal: 2 << 40, MemoryAvailable: 1.2 * (1 << 40)}
+			return canonical.Host{CPUs: 192, CPUUtilization: h.busy, MemoryTotal: 2e12, MemoryAvailable: 1.2e12}
 		},
 		Logger: slog.New(slog.DiscardHandler), MinInterval: time.Second, Timeout: 10 * time.Second, Attribute: jobs.Feed().Complete,
 	}
@@ -182,9 +182,7 @@ func (p *proxy) scrape(s *store, asked map[string]bool, since time.Duration, at 
 
 // labels adds the labels that Prometheus adds to a target's series.
 func (p *proxy) labels(t *target, l labels.Labels) labels.Labels {
-	b := labels.NewBuilder(l)
-	b.Set("cluster", p.host.cluster).Set("job", t.job).Set("instance", p.host.instance())
-	return b.Labels()
+	return labels.NewBuilder(l).Set("cluster", p.host.cluster).Set("job", t.job).Set("instance", p.host.instance()).Labels()
 }
 
 // take appends the samples of an exposition, and ends the series that it lacks.

@@ -74,6 +74,6 @@ local panel = import 'panel.libsonnet';
     ['check_hardware', 'purple'],
     ['restart_application', 'blue'],
   ]),
-  // bad is for counts that should be 0.
-  bad(color):: panel.thresholds([[null, 'green'], [0.5, color]]),
+  // bad is for counts that should be 0; what is not known is not green.
+  bad(color):: panel.thresholds([[null, 'text'], [0, 'green'], [0.5, color]]),
 }

@@ -94,7 +94,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
       ['hpc_job', 'Job'],
     ]) + p.column('Gone', ago)
     + p.column('XID', { mappings: words(function(x) {}), 'custom.cellOptions': { type: 'color-text' } })
-    + p.noValue('no board is gone'),
+    + p.noValue('no board is known to be gone'),
 
   // ofHosts returns matchers of the alerts of a page of hosts, each with what the alerts must match too. For one host,
   // alerts about a proxy are selected by its address, and those about a job by its members.
@@ -124,10 +124,10 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
       for where in places
     ]);
     local by = '%s, alertname, severity, hostname, instance, gpu, uuid, workload_namespace, workload_kind, workload_name, hpc_job, hpc_account' % c.clusterLabel;
-    // named adds the job, as the Job page knows it, and for what is neither a board nor a job the proxy, namespace or account.
+    // named adds the job, as the Job page knows it, and the proxy, namespace or account.
     local named(query) = std.foldl(
       function(inner, to) 'label_replace(%s, "%s", "%s", "%s", "(.+)")' % [inner, to[0], to[2], to[1]],
-      [['job', 'hpc_job', '$1'], ['subject', 'hpc_account', '$1'], ['subject', 'workload_namespace', '$1'], ['subject', 'instance', '$1'], ['subject', 'job', '']],
+      [['job', 'hpc_job', '$1'], ['subject', 'hpc_account', '$1'], ['subject', 'workload_namespace', '$1'], ['subject', 'instance', '$1']],
       'label_replace(label_join(%s, "job", "/", "workload_namespace", "workload_kind", "workload_name"), "job", "", "job", "(.*/)?")' % query
     );
     local firing(more='') = chosen('ALERTS', ', alertstate="firing"' + more);
@@ -138,7 +138,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     )]);
     p.table(
       'Alerts',
-      'Firing alerts, the most urgent first; for a host, also those of its jobs. Subject: the proxy, namespace or account of one that is about no job. Click a name to open its runbook, a UUID to open the GPU.',
+      'Firing alerts, the most urgent first; for a host, also those of its jobs. Subject: the proxy, namespace or account that it is about. Click a name to open its runbook, a UUID to open the GPU.',
       'none',
       [
         p.rows(named(first)),
@@ -152,8 +152,9 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
       ['job', 'Job'],
       ['subject', 'Subject'],
     ]) + p.column('Since', ago)
+    // Of a workload only its name; the link has all.
+    + p.column('Job', { mappings: [{ type: 'regex', options: { pattern: '/^[^/]*\\/[^/]*\\/(.*)$/', result: { index: 0, text: '$1' } } }] })
     + p.column('Severity', {
-      'custom.width': 80,
       'custom.cellOptions': { type: 'color-text' },
       mappings: p.valueMappings({ [c.infoSeverity]: { color: 'blue' }, [c.warningSeverity]: { color: 'orange' }, [c.criticalSeverity]: { color: 'red' } }),
     })

@@ -30,7 +30,7 @@ local inWords =
   + p.column('What to do', { mappings: words(function(x) { text: actions[x.action] }, false) })
   + p.column('XID', { mappings: words(function(x) {}), 'custom.cellOptions': { type: 'color-text' } });
 
-local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
+local ago = { unit: 'dateTimeFromNow', 'custom.width': 122 };
 
 {
   // expected is the number of boards that should be present: the most that each host had within a day or lists

@@ -53,13 +53,13 @@ local leastWidths = {
   'What is missing': 230,
   Driver: 110,
   'PCI address': 150,
-  'Full UUID': 335,
+  'Full UUID': 350,
 };
 
 // columns sets the format of text columns by displayed name. Columns without a width share the remaining space.
 // Text columns have no unit: Grafana would print job 88049300 as "88049300%".
 local columns = {
-  Alert: { 'custom.width': 235 },  // fits the longest name
+  Alert: { 'custom.width': 225 },  // fits the longest name
   GPU: { 'custom.width': 52 },
   Index: { 'custom.width': 60 },
   // The first group of a uuid tells boards apart; a click, or the page of the board, shows all of it.

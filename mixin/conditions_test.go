@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,10 +24,9 @@ type coverage struct {
 // ofTheEvent are the conditions whose action comes from their XID or the driver.
 var ofTheEvent = []canonical.Condition{canonical.CondXIDFatal, canonical.CondXIDRecent, canonical.CondRecoveryAction}
 
-// TestEveryConditionHasAnAlert: every condition has an alert, by action or, with a written
-// reason, of its own; conditions with alerts by action ask for an action.
-func TestEveryConditionHasAnAlert(t *testing.T) {
-	var table map[string]coverage
+// coverageTable returns lib/conditions.libsonnet, by the name of the condition.
+func coverageTable(t *testing.T) (table map[string]coverage) {
+	t.Helper()
 	text, err := mixin.Evaluate(".", "import 'lib/conditions.libsonnet'")
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &table)
@@ -34,6 +34,13 @@ func TestEveryConditionHasAnAlert(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return table
+}
+
+// TestEveryConditionHasAnAlert: every condition has an alert, by action or, with a written
+// reason, of its own; conditions with alerts by action ask for an action.
+func TestEveryConditionHasAnAlert(t *testing.T) {
+	table := coverageTable(t)
 	alerts := alertNames(t)
 	for i, c := range canonical.Conditions {
 		name := c.Name
@@ -69,6 +76,71 @@ func TestEveryActionHasAnAlert(t *testing.T) {
 		selector := fmt.Sprintf(`kpulse_gpu_recommended_action{action="%s"} == 1)`, action)
 		if told := strings.Contains(string(text), selector); told != (action != canonical.ActionNone.String()) {
 			t.Errorf("an alert for the action %s: %v", action, told)
+		}
+	}
+}
+
+// aboutClasses are the runbooks of alerts about work of some classes.
+var aboutClasses = map[string][]canonical.Class{
+	"KpulseGPUIdleAllocated":     {canonical.Idle},
+	"KpulseIdleMemoryHeld":       {canonical.Idle},
+	"KpulseAccountWaste":         {canonical.BusyLowSMUse, canonical.IOOrDataLoading, canonical.LowUtilization},
+	"KpulseNamespaceWaste":       {canonical.BusyLowSMUse, canonical.IOOrDataLoading, canonical.LowUtilization},
+	"KpulseRequiredFieldMissing": {canonical.ClassUnknown},
+}
+
+// adviceOf matches the proxy's advice in a runbook, behind the line that names its dashboard.
+var adviceOf = regexp.MustCompile("(\nDashboard: [^\n]*\n)(?:\nWhat the proxy says of it:\n\n(?:- [^\n]*\n)+)?")
+
+// TestRunbooksHaveTheProxysAdvice: the runbook of an alert about conditions or classes has what the proxy advises for them, in its
+// words; -update writes it. The conditions whose action depends on the event are in none: `explain xid` says more.
+func TestRunbooksHaveTheProxysAdvice(t *testing.T) {
+	advice := map[string][]string{}
+	for alert, classes := range aboutClasses {
+		for _, class := range classes {
+			advice[alert] = append(advice[alert], fmt.Sprintf("- `%s`: %s\n", class, canonical.Classes[class].Advice))
+		}
+	}
+	ofAction := map[canonical.Action]string{}
+	for _, group := range groups(t, "prometheus_alerts.yaml") {
+		for _, rule := range group.Rules {
+			if match := regexp.MustCompile(`kpulse_gpu_recommended_action\{action="(\w+)"`).FindStringSubmatch(rule.Expr); match != nil {
+				action, _ := canonical.ActionOf(match[1])
+				ofAction[action] = rule.Alert
+			}
+		}
+	}
+	table := coverageTable(t)
+	for _, c := range canonical.Conditions {
+		alerts := table[c.Name].Alerts
+		if table[c.Name].ByAction && c.Action != canonical.ActionNone {
+			alerts = append(alerts, ofAction[c.Action])
+			if c.Milder != canonical.ActionNone {
+				alerts = append(alerts, ofAction[c.Milder])
+			}
+		}
+		for _, alert := range alerts {
+			advice[alert] = append(advice[alert], fmt.Sprintf("- `%s`: %s\n", c.Name, c.Remedy))
+		}
+	}
+	for _, alert := range alertNames(t) {
+		file := filepath.Join("runbooks", alert+".md")
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := ""
+		if len(advice[alert]) > 0 {
+			told = "\nWhat the proxy says of it:\n\n" + strings.Join(advice[alert], "")
+		}
+		want := adviceOf.ReplaceAllString(string(text), "${1}"+told)
+		if *update && want != string(text) {
+			err = os.WriteFile(file, []byte(want), 0o644)
+		} else if want != string(text) {
+			err = fmt.Errorf("%s lacks the proxy's advice, or has other; -update writes it:%s", file, told)
+		}
+		if err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -48,66 +48,99 @@ func sentFor(t *testing.T, firing func(minute int) []map[string]string) map[stri
 		for _, alert := range firing(minute) {
 			now[fmt.Sprint(alert)] = alert
 		}
-		var changes []posted
-		for key, alert := range now {
-			if _, is := began[key]; !is {
-				began[key] = posted{alert, time.Now(), time.Now().Add(24 * time.Hour)}
-				changes = append(changes, began[key])
-			}
-		}
+		// Alertmanager takes alerts one by one. What inhibits others comes before them, and goes after them.
+		waves := make([][]posted, 3)
 		for key, ended := range began {
 			if now[key] == nil {
 				ended.EndsAt = time.Now()
-				changes = append(changes, ended)
-				delete(began, key)
+				n := 0
+				if inhibits(ended.Labels) {
+					n = 1
+				}
+				waves[n] = append(waves[n], ended)
 			}
 		}
-		if changes == nil {
-			continue
+		for key, alert := range now {
+			if _, is := began[key]; !is {
+				n := 2
+				if inhibits(alert) {
+					n = 1
+				}
+				waves[n] = append(waves[n], posted{alert, time.Now(), time.Now().Add(24 * time.Hour)})
+			}
 		}
-		body, err := json.Marshal(changes)
-		if err != nil {
-			t.Fatal(err)
+		if len(waves[1]) == 0 {
+			waves = [][]posted{slices.Concat(waves...)}
 		}
-		res, err := client.Post(api, "application/json", bytes.NewReader(body))
-		if err != nil || res.StatusCode != http.StatusOK {
-			t.Fatal(res, err)
+		mail.begin(minute)
+		for _, changes := range waves {
+			if len(changes) == 0 {
+				continue
+			}
+			for _, alert := range changes {
+				key := fmt.Sprint(alert.Labels)
+				if delete(began, key); now[key] != nil {
+					began[key] = alert
+				}
+			}
+			body, err := json.Marshal(changes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := client.Post(api, "application/json", bytes.NewReader(body))
+			if err != nil || res.StatusCode != http.StatusOK {
+				t.Fatal(res, err)
+			}
+			res.Body.Close()
+			mail.await(t, api, minute, began)
 		}
-		res.Body.Close()
-		mail.await(t, api, minute)
 	}
 	return mail.count()
+}
+
+// inhibits reports whether an alert is that of a symptom with others, which it inhibits.
+func inhibits(alert map[string]string) bool {
+	return slices.ContainsFunc(symptoms, func(s symptom) bool { return s.alert == alert["alertname"] && s.also != nil })
 }
 
 // inbox receives Alertmanager's messages.
 type inbox struct {
 	url    string
 	mu     sync.Mutex
-	sent   map[string]int  // messages about firing alerts, by cluster
-	firing map[string]bool // of each alert in a message, whether it fired in the last
+	minute int
+	sent   map[message]bool // about firing alerts
+	firing map[string]bool  // of each alert in a message, whether it fired in the last
+}
+
+// message is what Alertmanager sends of a group at a minute. With the intervals of the example, that is one: with those of
+// the test, it may see the alerts that come at once in two parts on a busy machine.
+type message struct {
+	minute         int
+	cluster, group string
 }
 
 func startInbox(t *testing.T) *inbox {
 	t.Helper()
-	in := &inbox{sent: map[string]int{}, firing: map[string]bool{}}
+	in := &inbox{sent: map[message]bool{}, firing: map[string]bool{}}
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		var message struct {
+		var got struct {
 			Status      string
+			GroupKey    string
 			GroupLabels map[string]string
 			Alerts      []struct {
 				Status string
 				Labels map[string]string
 			}
 		}
-		if err := json.NewDecoder(r.Body).Decode(&message); err != nil {
+		if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
 			t.Error(err)
 		}
 		in.mu.Lock()
 		defer in.mu.Unlock()
-		if message.Status == "firing" {
-			in.sent[message.GroupLabels["cluster"]]++
+		if got.Status == "firing" {
+			in.sent[message{in.minute, got.GroupLabels["cluster"], got.GroupKey}] = true
 		}
-		for _, a := range message.Alerts {
+		for _, a := range got.Alerts {
 			in.firing[fmt.Sprint(a.Labels)] = a.Status == "firing"
 		}
 	}))
@@ -116,37 +149,58 @@ func startInbox(t *testing.T) *inbox {
 	return in
 }
 
+// begin says that the messages that follow are of a minute.
+func (in *inbox) begin(minute int) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.minute = minute
+}
+
 // count returns the number of messages about firing alerts of each cluster.
 func (in *inbox) count() map[string]int {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return maps.Clone(in.sent)
+	n := map[string]int{}
+	for of := range in.sent {
+		n[of.cluster]++
+	}
+	return n
 }
 
-// await waits until Alertmanager has sent every alert that fires and is not inhibited, and the end of those that do not
-// fire any more.
-func (in *inbox) await(t *testing.T, api string, minute int) {
+// await waits until Alertmanager has grouped the alerts that fire and no others, and has sent each that is not inhibited, and
+// the end of those that it had sent.
+func (in *inbox) await(t *testing.T, api string, minute int, fire map[string]posted) {
 	t.Helper()
 	var differ []string
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		var alerts []struct {
-			Labels map[string]string
-			Status struct{ InhibitedBy []string }
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		var groups []struct {
+			Alerts []struct {
+				Labels map[string]string
+				Status struct{ InhibitedBy []string }
+			}
 		}
-		if err := get(api, &alerts); err != nil {
+		if err := get(api+"/groups", &groups); err != nil {
 			t.Fatal(err)
 		}
 		differ = nil
-		fire := map[string]bool{}
+		grouped := map[string]bool{}
 		in.mu.Lock()
-		for _, a := range alerts {
-			key := fmt.Sprint(a.Labels)
-			if fire[key] = true; len(a.Status.InhibitedBy) == 0 && !in.firing[key] {
+		for _, group := range groups {
+			for _, a := range group.Alerts {
+				key := fmt.Sprint(a.Labels)
+				_, fires := fire[key]
+				if grouped[key] = true; !fires || len(a.Status.InhibitedBy) == 0 && !in.firing[key] {
+					differ = append(differ, key)
+				}
+			}
+		}
+		for key := range fire {
+			if !grouped[key] {
 				differ = append(differ, key)
 			}
 		}
 		for key, is := range in.firing {
-			if is && !fire[key] {
+			if _, fires := fire[key]; is && !fires {
 				differ = append(differ, key)
 			}
 		}

@@ -40,10 +40,10 @@ var ruleFiles = []string{
 // xidsData has the proxy's table of XIDs, for panels that show codes in words.
 const xidsData = "lib/xids.json"
 
-// classesData has what the proxy advises for each workload class, for the Job page.
+// classesData has what the proxy advises for each workload class, for pages that show classes.
 const classesData = "lib/classes.json"
 
-// conditionsData has the names of the proxy's health conditions, for the alerts by action.
+// conditionsData has what the proxy advises for each health condition, for the alerts by action and pages that show conditions.
 const conditionsData = "lib/conditions.json"
 
 // dashboardsDir is the folder of the dashboards, one file each.
@@ -80,7 +80,8 @@ func Build(dir string) (map[string][]byte, error) {
 	}
 	files := map[string][]byte{rulesFile: rules}
 	contents := map[string]jsonnet.Contents{}
-	for name, value := range map[string]any{rulesData: parsed, xidsData: xids(), conditionsData: canonical.ConditionNames(), classesData: advice()} {
+	classes, conditions := advice()
+	for name, value := range map[string]any{rulesData: parsed, xidsData: xids(), conditionsData: conditions, classesData: classes} {
 		if files[name], err = toJSON(value); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -130,13 +131,16 @@ func joinRules(dir string) ([]byte, error) {
 	return joined, nil
 }
 
-// advice returns the advice for each class, by its name.
-func advice() map[string]string {
-	table := map[string]string{}
+// advice returns the proxy's advice for each workload class and each health condition, by their names.
+func advice() (classes, conditions map[string]string) {
+	classes, conditions = map[string]string{}, map[string]string{}
 	for _, class := range canonical.Classes {
-		table[class.Name] = class.Advice
+		classes[class.Name] = class.Advice
 	}
-	return table
+	for _, condition := range canonical.Conditions {
+		conditions[condition.Name] = condition.Remedy
+	}
+	return classes, conditions
 }
 
 // xid is what panels say of a code.

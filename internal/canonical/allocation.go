@@ -13,8 +13,8 @@ type Allocation struct {
 	Workload
 	// Kind and Name are those of the pod's owner, such as Job and train-7; "" if unknown.
 	Kind, Name string
-	// User, Account and Partition are those of the Job in the batch system; "" if unknown.
-	User, Account, Partition string
+	// User, Account and Partition are those of the Job in the batch system, and UID is the number of the User; "" if unknown.
+	User, Account, Partition, UID string
 }
 
 // Owner names who runs the job, such as "ada · physics"; "" if unknown.

@@ -86,6 +86,8 @@ type Content struct {
 	Missing []Field
 	// Unusable are those of Missing that the source serves without a usable value.
 	Unusable []Field
+	// ConfigFields are what the exporter's config file has to name for the readings of Missing, nil if it takes a counters file.
+	ConfigFields []string
 	// NotGiven names what the user wants passed on but the source cannot give.
 	NotGiven []string
 	// UnknownFamilies are upstream families that look like GPU readings but have no name of ours,

@@ -35,41 +35,47 @@ type ClassInfo struct {
 	Name, Bottleneck string
 	// Title is the name for people: KempnerPulse's, except for ClassUnknown.
 	Title string
-	// Advice says in a sentence or two what the class means, and what to do about it.
+	// Advice says what the class means, what to do about it, and what to measure.
 	Advice string
 }
 
 // Classes is indexed by Class.
 var Classes = [NumClasses]ClassInfo{
 	Idle: {"idle", "idle", "idle",
-		"Nothing runs. If somebody holds the GPU, ask whether they still need it."},
+		"Nothing runs. If somebody holds the GPU, ask whether they still need it. Measure how long: kpulse-proxy report JOB has the idle hours of each GPU."},
 	TensorHeavyCompute: {"tensor_heavy_compute", "compute", "tensor-heavy compute",
-		"The tensor cores are busy at least half of the time and the SMs are well used: the best case for training."},
+		"The tensor cores are busy at least half of the time and the SMs are well used: the best case for training. Change nothing; measure samples " +
+			"per second before and after any tuning."},
 	TensorCompute: {"tensor_compute", "compute", "tensor compute",
-		"The tensor cores are used. Larger batches, fused kernels or lower precision may use them more."},
+		"The tensor cores are used. Larger batches, fused kernels or lower precision may use them more. Measure tensor and DRAM activity at two batch sizes."},
 	FP64HPCCompute: {"fp64_hpc_compute", "compute", "FP64 / HPC compute",
-		"The 64-bit pipes do the work, as in simulations."},
+		"The 64-bit pipes do the work, as in simulations. If FP64 activity is near 90 %, only FP64 tensor cores or lower precision do more. Measure FP64 " +
+			"and DRAM activity: the higher one is the limit."},
 	IOOrDataLoading: {"io_or_data_loading", "io", "I/O or data-loading",
-		"Data moves and the SMs wait for it. Look at data loaders, pinned memory, storage and transfers between GPUs."},
+		"Data moves and the SMs wait for it. Look at data loaders, pinned memory, storage and transfers between GPUs. Measure PCIe and NVLink traffic, " +
+			"and the CPU and memory of the host."},
 	MemoryBound: {"memory_bound", "memory", "memory-bound",
-		"The device memory is the limit: kernels wait for it. Fusing kernels, reuse in caches or smaller types help."},
+		"The device memory is the limit: kernels wait for it. Fusing kernels, reuse in caches or smaller types help. Measure DRAM activity: near 90 % is " +
+			"all that the memory gives."},
 	ComputeHeavy: {"compute_heavy", "compute", "compute-heavy",
 		"The SMs are busy almost all of the time, without tensor cores. If DRAM activity is near 90 % too, memory limits them. " +
-			"Else tensor cores do more, if the required precision allows it."},
+			"Else tensor cores do more, if the required precision allows it. Measure DRAM activity and the longest kernels of a profile."},
 	ComputeActive: {"compute_active", "compute", "compute-active",
-		"The SMs are busy more than half of the time, without tensor cores."},
+		"The SMs are busy more than half of the time, without tensor cores. Larger batches keep them busy longer; tensor cores do more where the precision " +
+			"allows it. Measure SM activity and occupancy."},
 	MemoryActive: {"memory_active", "memory", "memory-active",
-		"Much memory traffic besides the computation; no single limit."},
+		"Much memory traffic besides the computation; no single limit. Fusing kernels lowers the traffic. Measure DRAM and SM activity over one step."},
 	BusyLowSMUse: {"busy_low_sm_use", "mixed", "busy, low SM use",
-		"Some kernel always runs, but on few SMs: kernels are small or launched one by one. GPU util is high although the GPU " +
-			"is little used. Larger batches or CUDA graphs help."},
+		"Some kernel always runs, but on few SMs: kernels are small or launched one by one. GPU-Util is high although the GPU " +
+			"is little used. Larger batches or CUDA graphs help. Measure the gaps between kernels in a profile of one step."},
 	LowUtilization: {"low_utilization", "mixed", "low utilization",
-		"Hardly used: small batches, long waits, or a notebook."},
+		"Hardly used: small batches, long waits, or a notebook. Larger batches, a smaller GPU or a MIG instance would do. Measure how much of one step " +
+			"the GPU waits."},
 	MixedOrModerate: {"mixed_or_moderate", "mixed", "mixed / moderate",
-		"Moderately used, with no single limit."},
+		"Moderately used, with no single limit. Look for waits between steps first. Measure the classes over time: kpulse-proxy report JOB has their shares."},
 	ClassUnknown: {"unknown", "unknown", "unknown",
 		"An input that decides the class was not read: see the missing fields. Exporters leave SM activity out " +
-			"unless their counters file asks for it; kpulse-proxy check counters names the line."},
+			"unless their counters file asks for it; kpulse-proxy check counters names the line, kpulse-proxy doctor what else is missing."},
 }
 
 // String returns the class's name.

@@ -1,6 +1,7 @@
 package canonical
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -37,7 +38,8 @@ func TestWords(t *testing.T) {
 }
 
 // TestConditionsAreWhole: each row of the table has its texts, as sentences or phrases, and states
-// that a condition can raise; the basic conditions are KempnerPulse's five.
+// that a condition can raise; the basic conditions are KempnerPulse's five. The advice for conditions and classes says what to
+// measure, and names series that there are.
 func TestConditionsAreWhole(t *testing.T) {
 	basic := []string{"row_remap_failure", "uncorrectable_remapped_rows", "pcie_replay", "gpu_temperature", "memory_temperature"}
 	for c, row := range Conditions {
@@ -47,8 +49,21 @@ func TestConditionsAreWhole(t *testing.T) {
 		if row.States == 0 || row.States&^(RaisesHot|RaisesWarn|RaisesCrit) != 0 || row.Basic != slices.Contains(basic, row.Name) {
 			t.Errorf("condition %s has the states %b, basic %t", row.Name, row.States, row.Basic)
 		}
+		if !strings.Contains(row.Remedy, " Measure ") {
+			t.Errorf("the remedy of %s says nothing of what to measure", row.Name)
+		}
+		for _, name := range regexp.MustCompile(`kpulse_\w+`).FindAllString(row.Remedy, -1) {
+			if name != "kpulse_gpu_xid_errors_total" && !slices.ContainsFunc(Fields[:], func(f FieldInfo) bool { return "kpulse_"+f.Name == name }) {
+				t.Errorf("the remedy of %s names %s, which is no series", row.Name, name)
+			}
+		}
 		if found, ok := ConditionOf(row.Name); !ok || found != Condition(c) {
 			t.Errorf("%s is condition %d, %t", row.Name, found, ok)
+		}
+	}
+	for _, class := range Classes[:ClassUnknown] {
+		if !strings.Contains(class.Advice, "easure ") {
+			t.Errorf("the advice for %s says nothing of what to measure", class.Name)
 		}
 	}
 	if _, ok := ConditionOf("none"); ok {

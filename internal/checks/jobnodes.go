@@ -39,7 +39,7 @@ func meaningsOf(job string) []meaning {
 // page is what a proxy answered.
 type page struct {
 	node   *client.Node
-	events []client.ServedEvent
+	events []client.ServedEvent // nil if it gave no list
 }
 
 // fromNodes reports on a job from the proxies of its nodes: their counters hold what it did since it or the proxy began. The report has no
@@ -113,6 +113,9 @@ func (r *JobReport) take(p *page, g *client.GPU, is func(*client.Allocation) boo
 		of.Now = &jobNow{g.Class.String(), reading(g.RealUtilization), reading(v[canonical.NVMLUtilization]), reading(v[canonical.FramebufferUsed]),
 			reading(v[canonical.Power]), reading(v[canonical.Temperature])}
 		of.addFaults(p, since)
+		if gap := (missingNode{p.node.Name, "its list of events does not answer: XIDs and past conditions are not known"}); p.events == nil && !slices.Contains(r.Missing, gap) {
+			r.Missing = append(r.Missing, gap)
+		}
 	}
 	r.GPUs = append(r.GPUs, of)
 }

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
 // scripted is a GPU of a job by what it did: seconds in classes, and its mean real utilization.
@@ -255,5 +257,29 @@ func TestDenseTakesWhatComes(t *testing.T) {
 	values := s.dense(points)
 	if len(values) != 303 || values[0] != 0 || values[302] != 302 {
 		t.Errorf("%d values, from %v to %v", len(values), values[0], values[len(values)-1])
+	}
+}
+
+// TestReportWithoutEvents: a proxy whose list of events does not answer is told of once; the XIDs of its GPUs are not known, not none.
+func TestReportWithoutEvents(t *testing.T) {
+	is := func(a *client.Allocation) bool { return a.Job == "7" }
+	gpus := func() (all []*client.GPU) {
+		for i := range 2 {
+			g := &client.GPU{}
+			g.GPU, g.UUID = strconv.Itoa(i), "GPU-"+strconv.Itoa(i)
+			g.Allocations = []client.Allocation{{Allocation: canonical.Allocation{Workload: canonical.Workload{Job: "7"}}, Seconds: 60}}
+			all = append(all, g)
+		}
+		return all
+	}
+	r := &JobReport{}
+	for _, p := range []page{{&client.Node{Name: "n1", GPUs: gpus()}, nil}, {&client.Node{Name: "n2", GPUs: gpus()}, []client.ServedEvent{}}} {
+		for _, g := range p.node.GPUs {
+			g.Hostname = p.node.Name
+			r.take(&p, g, is, map[string]bool{})
+		}
+	}
+	if len(r.GPUs) != 4 || len(r.Missing) != 1 || r.Missing[0].Node != "n1" {
+		t.Errorf("%d GPUs, missing %v", len(r.GPUs), r.Missing)
 	}
 }

@@ -130,6 +130,7 @@ func DefaultThresholds() Thresholds {
 			{"H100", 95},
 			{"H200", 95},
 			{"RTX 6000", 92},
+			{"MI300", 95}, // where its memory slows down, as amd-smi says; its hot spot does at 100
 		},
 		Temperature: 93, // KempnerPulse's partition
 	}

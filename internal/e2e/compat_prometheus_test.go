@@ -3,7 +3,9 @@ package e2e
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -181,9 +183,10 @@ func answer(t *testing.T, server *prometheus, query, job, version string) map[st
 	return values
 }
 
-// TestJobstatsQueries asks as jobstats does (its jobstats.py, and docs/setup/summaries.md), by the
-// label jobid and, for exporters before September 2025, by nvidia_gpu_jobId. The answers from a proxy
-// with --compat=jobstats in front of dcgm-exporter are those from the exporter of jobstats itself.
+// TestJobstatsQueries asks as jobstats does (its jobstats.py, and docs/setup/summaries.md; job_defense_shield asks through it), by the
+// label jobid and, for exporters before September 2025, by nvidia_gpu_jobId; as jobscope does (its docs/metrics.md), by UUID; and by
+// the number of the user. The answers from a proxy with --compat=jobstats in front of dcgm-exporter are those from the exporter of
+// jobstats itself.
 func TestJobstatsQueries(t *testing.T) {
 	t.Parallel()
 	binary := prometheusBinary(t)
@@ -193,6 +196,7 @@ nvidia_gpu_memory_total_bytes{%[1]s} 85899345920
 nvidia_gpu_power_usage_milliwatts{%[1]s} 611257
 nvidia_gpu_graphics_util_percent{%[1]s} 0.75
 nvidia_gpu_jobId{%[1]s} 4711
+nvidia_gpu_jobUid{%[1]s} 1001
 `
 	const dcgm = `DCGM_FI_DEV_GPU_UTIL{%[1]s} 57
 DCGM_FI_DEV_FB_USED{%[1]s} 1024
@@ -200,9 +204,12 @@ DCGM_FI_DEV_FB_TOTAL{%[1]s} 81920
 DCGM_FI_DEV_POWER_USAGE{%[1]s} 611.257
 DCGM_FI_PROF_GR_ENGINE_ACTIVE{%[1]s} 0.75
 `
-	reference := exporterOf(t, fmt.Sprintf(own, `GPU_I_ID="",jobid="4711",minor_number="2",name="NVIDIA H100",ordinal="0",userid="",uuid="GPU-a"`))
+	reference := exporterOf(t, fmt.Sprintf(own, `GPU_I_ID="",jobid="4711",minor_number="2",name="NVIDIA H100",ordinal="0",userid="1001",uuid="GPU-a"`))
 	upstream := exporterOf(t, fmt.Sprintf(dcgm, `gpu="0",UUID="GPU-a",device="nvidia2",modelName="NVIDIA H100",hpc_job="4711"`))
-	proxy := startProxy(t, itself(t), "--compat=jobstats", "--source=http://"+upstream+"/metrics")
+	info := t.TempDir()
+	writeFile(t, filepath.Join(info, "4711"), "user=ada\nuid=1001\n")
+	proxy := startProxy(t, itself(t), "--compat=jobstats", "--hpc-job-info-dir="+info, "--source=http://"+upstream+"/metrics")
+	awaitPage(t, proxy, "/metrics", http.StatusOK, `nvidia_gpu_jobUid\{.*userid="1001"`) // the series do not change later
 	config := "global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\nscrape_configs:\n- job_name: gpus\n  static_configs:\n"
 	for cluster, address := range map[string]string{"reference": reference, "proxy": strings.TrimPrefix(proxy.URL, "http://")} {
 		config += fmt.Sprintf("  - {targets: ['%s'], labels: {cluster: %s, instance: 'node1:9445'}}\n", address, cluster)
@@ -217,6 +224,11 @@ DCGM_FI_PROF_GR_ENGINE_ACTIVE{%[1]s} 0.75
 		"avg_over_time((nvidia_gpu_duty_cycle{cluster='$',jobid='4711'} or (nvidia_gpu_graphics_util_percent{cluster='$',jobid='4711'} * 100))[60s:])":      "57",
 		"avg_over_time(((nvidia_gpu_duty_cycle{cluster='$'} or (nvidia_gpu_graphics_util_percent{cluster='$'} * 100)) and nvidia_gpu_jobId == 4711)[60s:])": "57",
 		"avg_over_time((nvidia_gpu_power_usage_milliwatts{cluster=\"$\"} and nvidia_gpu_jobId == 4711)[60s:])":                                              "611257",
+		"max_over_time((nvidia_gpu_jobId{cluster='$'} == 4711)[60s:])":                                                                                      "4711",
+		"avg_over_time((nvidia_gpu_duty_cycle{cluster='$',uuid=~'GPU-a|GPU-b'} and nvidia_gpu_jobId == 4711)[60s:])":                                        "57",
+		"max_over_time((nvidia_gpu_memory_used_bytes{cluster='$',uuid=~'GPU-a'} and nvidia_gpu_jobId == 4711)[60s:])":                                       "1073741824",
+		"nvidia_gpu_duty_cycle{cluster='$'} and nvidia_gpu_jobUid == 1001":                                                                                  "57",
+		"nvidia_gpu_memory_used_bytes{cluster='$',userid='1001'}":                                                                                           "1073741824",
 		"max_over_time((nvidia_gpu_memory_total_bytes{cluster='$'} and nvidia_gpu_jobId == 4712)[60s:])":                                                    "",
 	} {
 		for _, cluster := range []string{"reference", "proxy"} {

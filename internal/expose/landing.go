@@ -120,7 +120,9 @@ func (l *landing) view(f Source) sourceView {
 		}
 		v.Named, v.Missed = roster.Missed[:roster.Named], roster.Missed[roster.Named:]
 	}
-	if l.Lines != nil && state.Backend == "prometheus" {
+	if state.ConfigFields != nil {
+		v.Lines = state.ConfigFields
+	} else if l.Lines != nil && state.Backend == "prometheus" {
 		v.Lines = l.Lines(slices.DeleteFunc(slices.Clone(state.Missing), func(f canonical.Field) bool { return slices.Contains(state.Unusable, f) }))
 	}
 	v.addDevices(f, &l.history)

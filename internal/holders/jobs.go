@@ -28,7 +28,7 @@ const (
 )
 
 // jobInfo is the information about a job; "" is unknown.
-type jobInfo struct{ user, account, partition string }
+type jobInfo struct{ user, account, partition, uid string }
 
 // jobFile is the content of a file and its first mistake, nil for none.
 type jobFile struct {
@@ -82,10 +82,10 @@ func isJobText(text string) bool {
 // begin with #, and malformed lines.
 func parseJob(name string, text []byte) (f jobFile) {
 	if len(text) > maxJobBytes {
-		f.mistake = &canonical.Failure{Cause: fmt.Sprintf("%s: more than %d bytes", name, maxJobBytes), Remedy: "write user, account and partition only"}
+		f.mistake = &canonical.Failure{Cause: fmt.Sprintf("%s: more than %d bytes", name, maxJobBytes), Remedy: "write user, uid, account and partition only"}
 		return f
 	}
-	fields := map[string]*string{"user": &f.info.user, "account": &f.info.account, "partition": &f.info.partition}
+	fields := map[string]*string{"user": &f.info.user, "account": &f.info.account, "partition": &f.info.partition, "uid": &f.info.uid}
 	number := 0
 	for line := range strings.Lines(string(text)) {
 		number++
@@ -174,7 +174,7 @@ type JobFeed struct {
 // Feed returns a new JobFeed, for one source.
 func (d *Jobs) Feed() *JobFeed { return &JobFeed{from: d} }
 
-// Complete sets User, Account and Partition of the Frame's allocations. It allocates nothing while
+// Complete sets User, Account, Partition and UID of the Frame's allocations. It allocates nothing while
 // neither the allocations nor the files change. A job keeps its information while it holds
 // a device, even if its file is removed earlier.
 func (a *JobFeed) Complete(f *canonical.Frame) {
@@ -196,7 +196,7 @@ func (a *JobFeed) Complete(f *canonical.Frame) {
 			a.known = known
 			a.made.relabel(set, func(w *canonical.Allocation) {
 				if info, ok := known[w.Job]; ok {
-					w.User, w.Account, w.Partition = info.user, info.account, info.partition
+					w.User, w.Account, w.Partition, w.UID = info.user, info.account, info.partition, info.uid
 				}
 			})
 		}

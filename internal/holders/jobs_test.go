@@ -31,7 +31,7 @@ func TestParseJob(t *testing.T) {
 		want jobInfo
 		err  string
 	}{
-		{"user=ada\naccount=physics\npartition=gpu\n", jobInfo{"ada", "physics", "gpu"}, ""},
+		{"user=ada\naccount=physics\npartition=gpu\nuid=1001\n", jobInfo{"ada", "physics", "gpu", "1001"}, ""},
 		{" user = ada \r\n# note\n\ncluster=c\ngpus=0,2.1\nrestarts=3", jobInfo{user: "ada"}, ""},
 		{"account=a=b\npartition=", jobInfo{account: "a=b"}, ""},
 		{"", jobInfo{}, ""},
@@ -40,7 +40,7 @@ func TestParseJob(t *testing.T) {
 		{"\naccount=" + long + "x\nuser=ada", jobInfo{user: "ada"}, "7:2" + wrong},
 		{"user=\xff", jobInfo{}, "7:1" + wrong},
 		{"user=a\x1bb\nx\npartition=p", jobInfo{partition: "p"}, "7:1" + wrong},
-		{strings.Repeat("#", maxJobBytes+1), jobInfo{}, "7: more than 4096 bytes; write user, account and partition only"},
+		{strings.Repeat("#", maxJobBytes+1), jobInfo{}, "7: more than 4096 bytes; write user, uid, account and partition only"},
 	} {
 		c := parseJob("7", []byte(tt.text))
 		if got := problem(c.mistake); c.info != tt.want || got != tt.err {

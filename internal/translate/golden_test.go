@@ -194,7 +194,7 @@ var goldens = []golden{
 }
 
 func TestGolden(t *testing.T) {
-	for _, g := range goldens {
+	for _, g := range slices.Concat(goldens, amdGoldens) {
 		t.Run(g.file, func(t *testing.T) {
 			r := translated(t, Options{FallbackHost: "upstream"}, testdata(t, g.file))
 			r.checkDevices(g.devices...)

@@ -13,26 +13,28 @@ import (
 // from which jobstats, jobscope and job_defense_shield read the GPUs of a job.
 const jobPrefix = "nvidia_gpu_"
 
-// jobID is the family whose value is the id of the job that holds a GPU: "and" with it selects
-// the series of a job.
-const jobID = "nvidia_gpu_jobId"
+// jobNumbers are the families whose value is the number of the job that holds a GPU, and of its user: "and" with them
+// selects the series of a job.
+var jobNumbers = [...][2]string{
+	{"nvidia_gpu_jobId", "Id of the batch system's job that holds the GPU"}, {"nvidia_gpu_jobUid", "Number of the user whose job holds the GPU"},
+}
 
 // jobRendering is what compat needs to render Jobstats. These families come from the Frame, not
 // from the rows of the source: a job may be known only from outside, and the exporter writes one
 // row for each device.
 type jobRendering struct {
 	first    int               // the index of the first such family in compat.rendered
-	fields   []canonical.Field // of the families; that behind them is jobID
+	fields   []canonical.Field // of the families; those behind them are jobNumbers
 	topology *canonical.Topology
 	holders  *canonical.AllocationSet
 	rows     []jobRow // of that topology and these holders
 }
 
-// jobRow is a device and a job that holds it; number is NaN if there is none, or its id is no number.
+// jobRow is a device and a job that holds it, with its jobNumbers: NaN if there is none, or it is no number.
 // Its label block has the same index in compat.blocks.
 type jobRow struct {
-	device int32
-	number float64
+	device  int32
+	numbers [len(jobNumbers)]float64
 }
 
 // addJobFamilies adds the families of Jobstats, which are rows of the dialect, to the rendered ones.
@@ -49,7 +51,9 @@ func (c *compat) addJobFamilies() {
 			add(name, strings.TrimSuffix(canonical.Fields[row.Field].Help, ".")+unitWords[row.Unit], newRule(row.Field, row.Unit, 0))
 		}
 	}
-	add(jobID, "Id of the batch system's job that holds the GPU", newRule(0, Number, 0))
+	for _, family := range jobNumbers {
+		add(family[0], family[1], newRule(0, Number, 0))
+	}
 }
 
 // renderJobs adds the series of Jobstats that the source itself does not give. Readings of a board
@@ -71,8 +75,10 @@ func (t *Translator) renderJobs(dst *Rendition, frame *canonical.Frame) {
 		}
 		from := len(dst.series)
 		for text, row := range j.rows {
-			v := row.number
-			if at := i - j.first; at < len(j.fields) {
+			var v float64
+			if at := i - j.first; at >= len(j.fields) {
+				v = row.numbers[at-len(j.fields)]
+			} else {
 				of, field := int(row.device), j.fields[at]
 				if canonical.Fields[field].Level == canonical.BoardLevel {
 					of = devices[of].Board
@@ -91,10 +97,10 @@ func (t *Translator) renderJobs(dst *Rendition, frame *canonical.Frame) {
 // without a job.
 func jobRows(frame *canonical.Frame) (rows []jobRow, blocks []string) {
 	devices := frame.Topology.Devices
-	jobs := make([][]string, len(devices))
+	jobs := make([][][2]string, len(devices)) // id and number of the user
 	for _, a := range frame.AllocationSet.Allocations {
-		if a.Job != "" && !slices.Contains(jobs[a.Device], a.Job) {
-			jobs[a.Device] = append(jobs[a.Device], a.Job)
+		if job := [2]string{a.Job, a.UID}; a.Job != "" && !slices.Contains(jobs[a.Device], job) {
+			jobs[a.Device] = append(jobs[a.Device], job)
 		}
 	}
 	for i := range devices {
@@ -102,22 +108,25 @@ func jobRows(frame *canonical.Frame) (rows []jobRow, blocks []string) {
 			continue
 		}
 		if len(jobs[i]) == 0 {
-			jobs[i] = []string{""}
+			jobs[i] = make([][2]string, 1)
 		}
 		for _, job := range jobs[i] {
-			number, err := strconv.ParseFloat(job, 64)
-			if err != nil {
-				number = absent
+			row := jobRow{device: int32(i)}
+			for n := range row.numbers {
+				var err error
+				if row.numbers[n], err = strconv.ParseFloat(job[n], 64); err != nil {
+					row.numbers[n] = absent
+				}
 			}
-			rows, blocks = append(rows, jobRow{int32(i), number}), append(blocks, jobLabels(&devices[i], job))
+			rows, blocks = append(rows, row), append(blocks, jobLabels(&devices[i], job[0], job[1]))
 		}
 	}
 	return rows, blocks
 }
 
-// jobLabels returns the label block of a device that a job holds. The minor number is that of the
+// jobLabels returns the label block of a device that a job of a user holds. The minor number is that of the
 // device's file, such as nvidia3.
-func jobLabels(d *canonical.Device, job string) string {
+func jobLabels(d *canonical.Device, job, user string) string {
 	minor, ok := strings.CutPrefix(d.Name, "nvidia")
 	if !ok {
 		minor = ""
@@ -127,7 +136,7 @@ func jobLabels(d *canonical.Device, job string) string {
 		name += " MIG " + d.Profile
 	}
 	text := []byte{'{'}
-	for _, l := range [...][2]string{{"ordinal", d.GPU}, {"minor_number", minor}, {"uuid", d.UUID}, {"name", name}, {"GPU_I_ID", d.Instance}, {"jobid", job}} {
+	for _, l := range [...][2]string{{"ordinal", d.GPU}, {"minor_number", minor}, {"uuid", d.UUID}, {"name", name}, {"GPU_I_ID", d.Instance}, {"jobid", job}, {"userid", user}} {
 		if l[1] == "" {
 			continue
 		}

@@ -29,6 +29,16 @@ const (
 	roleMinor
 	roleMinorModel
 	roleMinorJob
+	roleCard // a row of AMD's exporter: see asCard
+	roleCardSerial
+	roleCardSeries
+	roleCardModel
+	roleCardDriver
+	roleCardMode
+	roleCardPart
+	roleCardJob
+	roleCardUser
+	roleCardPartition
 	roleEntity   // a row of dmon, whose devices have no uuid
 	roleNVLink   // a row of a link; see links
 	roleNoDevice // a row of something inside or beside a GPU
@@ -85,21 +95,31 @@ var labelNames = map[string]role{
 	"dcgm_fi_dev_fabric_cluster_uuid": roleCluster,
 	"dcgm_fi_dev_fabric_clique_id":    roleClique,
 
-	"gpu_i_id":            roleInstance,
-	"gpu_instance_entity": roleInstance,
-	"gpu_i_profile":       roleProfile,
-	"ordinal":             roleOrdinal,
-	"minor_number":        roleMinor,
-	"name":                roleMinorModel,
-	"jobid":               roleMinorJob,
-	"entity":              roleEntity,
-	"nvlink":              roleNVLink,
-	"nvswitch":            roleNoDevice,
-	"cpu":                 roleNoDevice,
-	"cpucore":             roleNoDevice,
-	"gpu_ci_id":           roleNoDevice,
-	"job":                 roleTargetJob,
-	"instance":            roleTargetInstance,
+	"gpu_i_id":                   roleInstance,
+	"gpu_instance_entity":        roleInstance,
+	"gpu_i_profile":              roleProfile,
+	"ordinal":                    roleOrdinal,
+	"minor_number":               roleMinor,
+	"name":                       roleMinorModel,
+	"jobid":                      roleMinorJob,
+	"gpu_id":                     roleCard,
+	"serial_number":              roleCardSerial,
+	"card_series":                roleCardSeries,
+	"card_model":                 roleCardModel,
+	"driver_version":             roleCardDriver,
+	"gpu_compute_partition_type": roleCardMode,
+	"gpu_partition_id":           roleCardPart,
+	"job_id":                     roleCardJob,
+	"job_user":                   roleCardUser,
+	"job_partition":              roleCardPartition,
+	"entity":                     roleEntity,
+	"nvlink":                     roleNVLink,
+	"nvswitch":                   roleNoDevice,
+	"cpu":                        roleNoDevice,
+	"cpucore":                    roleNoDevice,
+	"gpu_ci_id":                  roleNoDevice,
+	"job":                        roleTargetJob,
+	"instance":                   roleTargetInstance,
 
 	"namespace":      roleNamespace,
 	"pod":            rolePod,
@@ -234,6 +254,7 @@ func valuesOf(labels []raw.Label) (row values) {
 	for r := range row {
 		row[r] = cmp.Or(exported[r], row[r])
 	}
+	row.asCard()
 	if row[roleGPU] != "" {
 		row[roleOrdinal] = "" // any pod may have such labels
 	}
@@ -345,7 +366,7 @@ func cloneDevice(d canonical.Device) canonical.Device {
 
 // cloneAllocation does the same for an allocation, whose Kind is of no label.
 func cloneAllocation(a canonical.Allocation) canonical.Allocation {
-	for _, s := range []*string{&a.Namespace, &a.Pod, &a.Container, &a.Job, &a.Name} {
+	for _, s := range []*string{&a.Namespace, &a.Pod, &a.Container, &a.Job, &a.Name, &a.User, &a.Partition} {
 		*s = strings.Clone(*s)
 	}
 	return a

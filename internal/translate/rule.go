@@ -111,6 +111,11 @@ func newRuleSet(own []Row) (*ruleSet, error) {
 			return nil, fmt.Errorf("the built-in dialect is broken: %w; report this", err)
 		}
 	}
+	for i := range cardRows {
+		if err := rules.add(&cardRows[i], rules.quantityOf(&cardRows[i])); err != nil {
+			return nil, fmt.Errorf("the built-in dialect is broken: %w; report this", err)
+		}
+	}
 	for i := range own {
 		if err := checkRow(&own[i]); err != nil {
 			return nil, fmt.Errorf("dialect row %d: %w", i+1, err)

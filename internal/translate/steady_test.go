@@ -20,7 +20,7 @@ func TestSteadyReadingAllocatesNothing(t *testing.T) {
 		"XIDs": boardA + boardB + xidRow("total", "A", `,xid="48"`, "1") + xidRow("total", "A", `,xid="45"`, "9") + xidRow("window", "B", "", "0") +
 			xidRow("total", "C", `,xid="79"`, "1"),
 	}
-	for _, g := range goldens {
+	for _, g := range slices.Concat(goldens, amdGoldens) {
 		bodies[g.file] = testdata(t, g.file)
 	}
 	for name, body := range bodies {

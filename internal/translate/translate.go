@@ -55,6 +55,7 @@ type Translator struct {
 	pass
 	cliques cliques
 	links   linkStates
+	cards   cards
 	xids    xidReports
 	labels  []raw.Label // scratch
 }
@@ -156,6 +157,7 @@ func (t *Translator) Translate(dst *canonical.Frame, b *raw.Batch, rep *Report) 
 	dst.AllocationSet = t.allocationSet
 	rep.DroppedAllocations = leftOut
 	t.countLinks(dst, b)
+	t.fillCards(dst, b, rep)
 	t.countXIDs(dst, b, rep)
 	t.resolveUtil(dst, b.Dict, rep)
 	t.derive(dst, rep)
@@ -170,19 +172,23 @@ func (t *Translator) learn(d *raw.Dict) (anew bool) {
 	if anew = t.dict != d || t.generation != d.Generation(); anew {
 		t.learned = learned{dict: d, generation: d.Generation(), variantID: map[variant]int32{}}
 		t.util.family = -1
-		t.links = linkStates{}
+		t.links, t.cards = linkStates{}, cards{}
 		t.xids.forget()
 		t.compat.forget()
 	}
 	for id := len(t.families); id < d.Families(); id++ {
 		name, help := d.Family(uint32(id)).Name, d.Family(uint32(id)).Help
 		r := t.rules.byName[name]
+		if r == nil {
+			r = t.rules.byName[strings.TrimPrefix(name, cardPrefix)]
+		}
 		t.vendor = t.vendor || isVendorName(name)
 		t.families = append(t.families, family{
 			rule: r, unknown: r == nil && isVendorName(name) && !isKnownCounted(name) && !isCliqueFamily(name), clique: isCliqueFamily(name),
 			sibling: isSibling(name) && !strings.HasSuffix(help, renderedMark), naming: r == nil && isNaming(name), lost: name == lostFamily,
 		})
 		t.links.learn(uint32(id), name)
+		t.cards.learnFamily(uint32(id), name)
 		t.families[id].witness, t.families[id].xid = witnessOf(name)
 		if name == utilRatioName {
 			t.util.family = id
@@ -191,6 +197,7 @@ func (t *Translator) learn(d *raw.Dict) (anew bool) {
 	}
 	for id := len(t.blocks); id < d.Blocks(); id++ {
 		t.blocks = append(t.blocks, t.resolve(d, uint32(id)))
+		t.cards.learnBlock(t.labels)
 		t.compat.learnBlock(t.labels, t.blocks[id] >= 0)
 	}
 	return anew

@@ -23,6 +23,7 @@ const (
 	Milliwatts      Unit = "milliwatts"
 	Joules          Unit = "joules"
 	Millijoules     Unit = "millijoules"
+	Microjoules     Unit = "microjoules"
 	Celsius         Unit = "degrees Celsius"
 	Hertz           Unit = "hertz"
 	Megahertz       Unit = "megahertz"
@@ -86,6 +87,7 @@ var units = map[Unit]unitInfo{
 	Milliwatts:      {[]canonical.Unit{canonical.Watts}, 1, 1000, 0, small},
 	Joules:          {[]canonical.Unit{canonical.Joules}, 1, 1, 0, wide},
 	Millijoules:     {[]canonical.Unit{canonical.Joules}, 1, 1000, 0, wide},
+	Microjoules:     {[]canonical.Unit{canonical.Joules}, 1, 1e6, 0, wide},
 	Celsius:         {[]canonical.Unit{canonical.Celsius}, 1, 1, 0, small},
 	Hertz:           {[]canonical.Unit{canonical.Hertz}, 1, 1, 0, wide},
 	Megahertz:       {[]canonical.Unit{canonical.Hertz}, 1e6, 1, 0, small},

@@ -20,7 +20,7 @@ func allocationOf(v *values) canonical.Allocation {
 		Pod:       cmp.Or(v[rolePod], v[roleOldPod]),
 		Container: cmp.Or(v[roleContainer], v[roleOldContainer]),
 		Job:       strings.TrimSpace(v[roleHPCJob]), // the exporter copies lines of the job's file unchanged
-	}}
+	}, User: v[roleCardUser], Partition: v[roleCardPartition]}
 	if a.Pod == "" {
 		if a.Namespace != "" {
 			a.Namespace, a.Container = "", ""

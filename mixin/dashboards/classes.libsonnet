@@ -56,7 +56,7 @@ local v = import '../lib/variable.libsonnet';
             'In the time range, the longest first; for selected namespaces, the GPUs that they held. "unknown": too few inputs were read; see Proxy for the missing fields.',
             'none',
             [p.instant('sort_desc(sum by (class) (%s))' % gpus('', q.gpuHours('%s')), '{{class}}')]
-          ) + colors.byClass + p.decimals(1) + p.range(0, null)),
+          ) + colors.byClass + p.decimals(1) + p.range(0, null) + p.glossary(import '../lib/classes.json')),
           d.at(14, 11, p.stacked(
             'Share of GPUs by class',
             'The share of GPUs in each class; idle at the bottom.',

@@ -143,13 +143,13 @@ local v = import '../lib/variable.libsonnet';
             'The class at each reading. Profile jobs with long stretches of io_or_data_loading or busy_low_sm_use.',
             'none',
             [p.query(classNumbers, 'class' + mig)]
-          ) + p.mappings({ ['%d' % i]: { text: names[i], color: colors.classes[i][1] } for i in std.range(0, std.length(names) - 1) })),
+          ) + p.mappings({ ['%d' % i]: { text: names[i], color: colors.classes[i][1] } for i in std.range(0, std.length(names) - 1) }) + p.glossary(import '../lib/classes.json')),
           d.at(24, 7, p.stateTimeline(
             'Conditions over time',
             'Each raised condition: red makes the board crit, orange warn, yellow hot. kpulse_gpu_health_conditions_read counts the conditions that can be read; --series=full also shows those that were never raised.',
             'none',
             [p.query(orNone(raised, 'condition', 'kpulse_gpu_health_condition'), '{{condition}}')]
-          ) + p.mappings(colors.raised { '-1': { text: 'no condition', color: 'transparent' } })),
+          ) + p.mappings(colors.raised { '-1': { text: 'no condition', color: 'transparent' } }) + p.glossary(import '../lib/conditions.json')),
           d.at(24, 4, p.stateTimeline(
             'Recommended action over time',
             'What to do about the board: the most severe action that its conditions or the driver ask for.',

@@ -8,7 +8,7 @@ local p = import '../lib/panel.libsonnet';
 local q = import '../lib/query.libsonnet';
 local v = import '../lib/variable.libsonnet';
 
-local advice = std.parseJson(importstr '../lib/classes.json') {
+local advice = (import '../lib/classes.json') {
   stalled: 'It hung: all of its boards look busy, and none works. Save the stacks of its processes (py-spy dump), then restart it from its last checkpoint.',
   'unused boards': 'These boards did next to nothing. Request fewer, or start a process on each.',
   stragglers: 'These boards stay below half of the median of the job, and the others wait for them. Look at their health, clocks and share of the work.',

@@ -2,7 +2,7 @@
 // alerts of its own, with the reason.
 local own(alerts, why) = { byAction: false, alerts: alerts, why: why };
 
-{ [name]: { byAction: true, alerts: [], why: '' } for name in import 'conditions.json' } + {
+{ [name]: { byAction: true, alerts: [], why: '' } for name in std.objectFields(import 'conditions.json') } + {
   uncorrectable_remapped_rows+: { alerts: ['KpulseGPUUncorrectableECC'], why: 'As for ecc_double_bit.' },
   pcie_replay: own(['KpulseGPUPCIeReplayRate'], 'A burst raises it for ten minutes; the alert needs one replay a minute for half an hour.'),
   gpu_temperature: own(['KpulseGPUHot'], 'The board needs cooling, but protects itself: no immediate action is needed.'),

@@ -111,6 +111,9 @@ local steps(list) = {
 
   steps:: steps,
 
+  // glossary adds what the proxy advises for each name of a table to the panel's description.
+  glossary(table):: { description+: '\n\n' + std.join('\n', ['- `%s`: %s' % [name, table[name]] for name in std.objectFields(table)]) },
+
   stat(title, description, unit, targets):: base('stat', title, description, unit, targets) {
     options: {
       colorMode: 'value',

@@ -1,6 +1,7 @@
 # An image of the program, without a shell, run by a user other than root. Its base is one of:
 #   scratch               nothing but the program: every backend but nvml (the default)
 #   a glibc of Debian 12  the program with cgo: --backend=nvml too
+#   NVIDIA's image of DCGM, with RUN_AS=0:0: dcgmi too, for the place of dcgm-exporter in the gpu-operator
 # make image gives the arguments for both; deploy/README.md says more.
 ARG BASE=scratch
 
@@ -35,6 +36,8 @@ ARG NVIDIA_VISIBLE_DEVICES
 ENV NVIDIA_VISIBLE_DEVICES=$NVIDIA_VISIBLE_DEVICES NVIDIA_DRIVER_CAPABILITIES=utility
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /out/ /
+COPY deploy/image/counters.csv /etc/dcgm-exporter/default-counters.csv
+COPY deploy/image/counters.csv /etc/dcgm-exporter/dcp-metrics-included.csv
 ARG VERSION=unknown
 ARG REVISION
 ARG CREATED
@@ -45,7 +48,8 @@ LABEL org.opencontainers.image.title="kpulse-proxy" \
 	org.opencontainers.image.version="$VERSION" \
 	org.opencontainers.image.revision="$REVISION" \
 	org.opencontainers.image.created="$CREATED"
-USER 65534:65534
+ARG RUN_AS=65534:65534
+USER $RUN_AS
 EXPOSE 9401
 # Checks that the process serves, not its GPUs' health; Kubernetes has its own probes.
 HEALTHCHECK --interval=30s --timeout=10s --start-period=10s CMD ["/kpulse-proxy", "check", "alive", "--timeout=5s"]

@@ -2,11 +2,16 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/url"
+	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -20,8 +25,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// dashboard shows nodes on the terminal until the user quits or ctx ends: those of --tui.url,
-// else the proxy on this machine, else the readings of its own pipeline. Afterwards it writes the
+// dashboard shows nodes on the terminal until the user quits or ctx ends: those of --tui.url, else the proxy on this machine and, in a
+// job over several nodes, those on the others, else the readings of its own pipeline. Afterwards it writes the
 // last log lines to stderr.
 func dashboard(ctx context.Context, opts *options, stderr io.Writer) error {
 	if err := tui.CheckTerminal(); err != nil {
@@ -46,7 +51,21 @@ func dashboard(ctx context.Context, opts *options, stderr io.Writer) error {
 		Job:     job(),
 		Notice:  opts.notice,
 		Focus:   opts.TUIFocus,
+		Explain: opts.explain,
 	})
+}
+
+// explain returns what the mode explain says of words, with the XIDs of our config file.
+func (o *options) explain(words []string) (string, error) {
+	var text, problem strings.Builder
+	if o.ConfigFile != "" {
+		words = append(words, "--config.file="+o.ConfigFile)
+	}
+	if checks.Explain(words, &text, &problem) != settings.ExitDone {
+		first, _, _ := strings.Cut(strings.TrimPrefix(problem.String(), "kpulse-proxy: "), "\n")
+		return "", errors.New(first)
+	}
+	return text.String(), nil
 }
 
 // targets returns the nodes to show. The caller must call end afterwards.
@@ -56,16 +75,16 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []c
 		return nil, nil, err
 	}
 	if len(o.TUIURLs) > 0 {
-		for _, url := range o.TUIURLs {
-			targets = append(targets, o.target(url, httpClient))
+		for _, address := range o.TUIURLs {
+			targets = append(targets, o.target(address, httpClient))
 		}
 		o.notice = o.WithoutEffect("the proxy of --tui.url", "leave --tui.url out and give --backend to read directly")
 		return targets, func() {}, nil
 	}
 	if !o.ReadsItself(settings.FromEnvironment) {
 		local, refusal := o.localTarget(ctx, httpClient, attachTimeout, "show it with --tui.url=")
-		if local != nil {
-			return []client.Target{*local}, func() {}, nil
+		if targets = o.jobTargets(local, httpClient); targets != nil {
+			return targets, func() {}, nil
 		}
 		if refusal != "" {
 			o.notice = "reading directly: " + refusal
@@ -73,6 +92,33 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []c
 	}
 	target, end, err := o.ownTarget(ctx, logger)
 	return []client.Target{target}, end, err
+}
+
+// jobTargets returns the proxy on this machine, if there is one, and in a job of Slurm over several nodes those of the others, at the
+// same port. On a machine that is none of these it returns theirs.
+func (o *options) jobTargets(local *client.Target, httpClient *http.Client) (targets []client.Target) {
+	addresses, err := settings.NodeURLs("SLURM_JOB_NODELIST", os.Getenv("SLURM_JOB_NODELIST"))
+	here := slices.IndexFunc(addresses, func(address string) bool {
+		u, _ := url.Parse(address) // which NodeURLs has parsed
+		return u.Hostname() == os.Getenv("SLURMD_NODENAME") || isHere(u.Host)
+	})
+	if err != nil || len(addresses) < 2 || local == nil && here >= 0 { // no job over several nodes, or none with proxies
+		if local != nil {
+			targets = []client.Target{*local}
+		}
+		return targets
+	}
+	for i, address := range addresses {
+		if local != nil {
+			u, _ := url.Parse(local.URL)
+			if node, _ := url.Parse(address); i != here {
+				u.Host = net.JoinHostPort(node.Hostname(), u.Port())
+			}
+			address = u.String()
+		}
+		targets = append(targets, o.target(address, httpClient))
+	}
+	return targets
 }
 
 // localTarget returns the proxy on this machine, or nil, and why one that may be there refuses us. remedy

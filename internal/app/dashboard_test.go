@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
@@ -81,6 +82,43 @@ func TestDashboardTellsWhatHasNoEffect(t *testing.T) {
 	}
 }
 
+// TestDashboardOfAJob: in a job over several nodes, the proxies of all of them are shown: at the port of the one on this machine, if this is
+// one of them, and at the standard port from elsewhere. Without a proxy here the terminal reads by itself.
+func TestDashboardOfAJob(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Server", expose.ServerName) }))
+	defer s.Close()
+	port := s.URL[strings.LastIndex(s.URL, ":"):]
+	here, nobody := "--web.listen-address="+strings.TrimPrefix(s.URL, "http://"), "--web.listen-address=127.0.0.1:1"
+	for _, test := range []struct {
+		name, nodes, me string
+		args            []string
+		want            string
+	}{
+		{"no job", "", "", []string{here}, s.URL + "/metrics"},
+		{"one node", "gpu7", "gpu7", []string{here}, s.URL + "/metrics"},
+		{"a broken list", "gpu[7-", "gpu7", []string{here}, s.URL + "/metrics"},
+		{"several nodes", "gpu[7-8],big1", "gpu8", []string{here}, "http://gpu7" + port + "/metrics " + s.URL + "/metrics http://big1" + port + "/metrics"},
+		{"a login node", "gpu[07-08]", "", []string{nobody}, "http://gpu07:9401/metrics http://gpu08:9401/metrics"},
+		{"a node without a proxy", "gpu[7-8]", "gpu8", []string{nobody, "--backend=replay"}, client.InProcess},
+		{"a choice", "gpu[7-8]", "gpu8", []string{here, "--tui.url=a[1-2],b"}, "http://a1:9401/metrics http://a2:9401/metrics http://b:9401/metrics"},
+	} {
+		t.Setenv("SLURM_JOB_NODELIST", test.nodes)
+		t.Setenv("SLURMD_NODENAME", test.me)
+		targets, end, err := configured(t, "", nil, append(test.args, "--tui")...).targets(t.Context(), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		end()
+		var got []string
+		for _, target := range targets {
+			got = append(got, target.URL)
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%s: shows %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
 func TestDashboardHTTPConfig(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -112,6 +150,26 @@ func TestDashboardHTTPConfig(t *testing.T) {
 	for _, bad := range []string{file("bad.yml", "basic_atuh: {}\n"), filepath.Join(dir, "none.yml")} {
 		if _, err := (&options{Options: &settings.Options{Showing: settings.Showing{TUIHTTP: bad}}}).tuiClient(); err == nil || !strings.Contains(err.Error(), bad) {
 			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+// TestDashboardExplains: as the mode explain does, with the XIDs of the config file, and the error in one line.
+func TestDashboardExplains(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(file, []byte("xids: {777: fatal}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opts := configured(t, "", nil, "--tui", "--config.file="+file)
+	for words, want := range map[string]string{
+		"xid 79": "XID 79", "xid 777": "the config file", "class idle": "Nothing runs", "what": `"what" is not a kind of word`, "xid": "explain xid: name a code",
+	} {
+		text, err := opts.explain(strings.Fields(words))
+		if err != nil {
+			text = err.Error()
+		}
+		if failed := strings.HasPrefix(want, "explain") || words == "what"; !strings.Contains(text, want) || failed != (err != nil) || failed && strings.Contains(text, "\n") {
+			t.Errorf("%s: %q, %v; want %q", words, text, err, want)
 		}
 	}
 }

@@ -40,6 +40,7 @@ func (p *service) startHolders() (err error) {
 			labels = append(labels, label)
 		}
 		r := holders.NewResolver(holders.ResolverOptions{Client: p.kubernetes, Labels: labels, Logger: p.logger})
+		p.podOf = r.PodOf
 		p.completers = append(p.completers, func(*reader) func(*canonical.Frame) { return r.NewCompleter().Complete })
 		p.also(r.Run, r.Notes, resolverCollectors(r)...)
 	}
@@ -66,6 +67,7 @@ func (p *service) startKubelet() {
 		Minors: func() map[string]string { return host.Minors(procfs) },
 		Logger: p.logger,
 	})
+	p.opts.kubelet = k
 	p.completers = append(p.completers, func(r *reader) func(*canonical.Frame) {
 		_, limit := p.opts.form().Limits(p.opts.SeriesPerSource(), 0)
 		opts := holders.FeedOptions{Limit: limit}
@@ -83,12 +85,17 @@ func (p *service) startKubelet() {
 
 // attribute returns what completes the holders of the devices of a source, or nil.
 func (p *service) attribute(r *reader) func(*canonical.Frame) {
-	if p.completers == nil {
-		return nil
-	}
 	var steps []func(*canonical.Frame)
 	for _, completer := range p.completers {
 		steps = append(steps, completer(r))
+	}
+	if lister, able := source.As[source.ProcessLister](r.source); able && r.backend == "nvml" && (steps != nil || p.opts.JobMappingDir != "") {
+		s := &shares{ProcessLister: lister, podOf: p.podOf}
+		p.also(s.run, nil)
+		steps = append(steps, s.complete)
+	}
+	if steps == nil {
+		return nil
 	}
 	return func(f *canonical.Frame) {
 		for _, complete := range steps {

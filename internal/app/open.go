@@ -78,6 +78,9 @@ func openDriver(o *options, s *settings.Upstream, logger *slog.Logger) (source.S
 	if err != nil {
 		return nil, err
 	}
+	if page != nil && o.kubelet != nil {
+		page.Pods = o.kubelet
+	}
 	period, choose := s.Clamp(logger), o.requestOf(s).Select
 	if s.Backend.Name == "nvml" {
 		return nvml.New(nvml.Options{Period: period, Page: page, Choose: choose, JobMappingDir: o.JobMappingDir, Hostname: hostname, Logger: logger})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/common/version"
 
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
 )
@@ -25,6 +26,8 @@ type options struct {
 	// for none.
 	notice string
 	lead   <-chan struct{} // of the demo in a dashboard, which opens with a history; else nil
+	// kubelet is that of --kube.pod-resources, nil for none.
+	kubelet *holders.Kubelet
 }
 
 func newOptions(read *settings.Options) *options {

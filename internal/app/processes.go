@@ -19,11 +19,11 @@ type processLister struct {
 }
 
 // processLister returns the lister of --collector.processes, on the first source that lists
-// processes, or nil.
+// processes, or nil. A terminal that reads by itself shows its user what they can read anyway.
 func (p *service) processLister() expose.ProcessLister {
 	for _, r := range p.readers.all() {
-		if lister, able := source.As[source.ProcessLister](r.source); able && p.opts.Processes {
-			return &processLister{lister, host.NewProcesses(procfs, p.opts.CommandLines)}
+		if lister, able := source.As[source.ProcessLister](r.source); able && (p.opts.Processes || p.opts.TUI) {
+			return &processLister{lister, host.NewProcesses(procfs, p.opts.CommandLines || p.opts.TUI)}
 		}
 	}
 	return nil

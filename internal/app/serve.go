@@ -52,6 +52,7 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 		logger.Info("starting", "version", version.Info(), "backend", r.backend, "reads", r.pipeline.Name(), "config", opts.ConfigFile)
 	}
 	opts.playDemo(logger)
+	opts.tellOfSlot(logger)
 	p.reloadOnHangup(ctx)
 
 	// The pipeline outlives ctx, so that scrapes that run when ctx ends still get a reading.
@@ -89,6 +90,24 @@ func (o *options) playDemo(logger *slog.Logger) {
 	}
 	if url := settings.LocalProxy(o.Listen); url != "" {
 		logger.Info("this is a demo: its GPUs are made up", "open", strings.TrimSuffix(url, "metrics"))
+	}
+}
+
+// tellOfSlot logs what is missing in dcgm-exporter's place.
+func (o *options) tellOfSlot(logger *slog.Logger) {
+	slot := o.Slot()
+	if slot == nil {
+		return
+	}
+	s := &o.Upstreams[0]
+	logger.Info("in the place of dcgm-exporter, by its settings", "backend", s.Backend.Name, "engine", s.DCGMHost, "counters", s.Counters)
+	if s.Backend.Name == "nvml" {
+		logger.Warn("the driver is read by NVML, which has no profiling fields (DCGM_FI_PROF_*) of GPUs before Hopper", "remedy",
+			"give the gpu-operator's ClusterPolicy dcgm.enabled=true, which starts a host engine, and an image with dcgmi: see Image in deploy/README.md")
+	}
+	if len(slot.NotHonoured) > 0 {
+		logger.Warn("settings of dcgm-exporter have no effect here", "settings", strings.Join(slot.NotHonoured, " "),
+			"remedy", "see Its slot in deploy/migration.md for what kpulse-proxy has instead")
 	}
 }
 

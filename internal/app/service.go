@@ -39,6 +39,7 @@ type service struct {
 	discovery  *discovery      // of --kube.discover; nil for none
 	// completers return what adds to the holders in the frames of a source.
 	completers []func(*reader) func(*canonical.Frame)
+	podOf      func(uid string) holders.Pod // of --kube.workloads; nil for none
 
 	background []func(context.Context)   // what runs beside the sources
 	notes      []func() []canonical.Note // problems that do not stop readings

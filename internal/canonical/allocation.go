@@ -58,6 +58,28 @@ type Use struct {
 // NoUse is a Use that the source does not measure.
 var NoUse = Use{math.NaN(), math.NaN()}
 
+// unseenMemory is the use of a device's memory, in bytes, from which on some process must
+// have a part in it. Drivers before 510 count their own use, up to about 600 MiB.
+const unseenMemory = 1 << 30
+
+// Believe makes the use of a device's allocations unknown if the device's own row shows use
+// and no allocation has any: whoever measures does not see the processes.
+func Believe(uses []Use, row []float64) {
+	var utilization, memory float64
+	for _, u := range uses {
+		utilization += u.NVMLUtilization
+		memory += u.Framebuffer
+	}
+	for i := range uses {
+		if u := &uses[i]; utilization == 0 && !(row[NVMLUtilization] == 0) {
+			u.NVMLUtilization = math.NaN()
+		}
+		if u := &uses[i]; memory == 0 && !(row[FramebufferUsed] < unseenMemory) {
+			u.Framebuffer = math.NaN()
+		}
+	}
+}
+
 // AllocationSet holds the allocations of one reading. It is immutable: when a workload comes or
 // goes, or the Topology changes, a new one replaces it.
 type AllocationSet struct {

@@ -26,6 +26,9 @@ type Process struct {
 	// MemoryUsed is device memory, in bytes.
 	MemoryUsed float64
 	Kind       ProcessKind
+	// Utilization is the fraction of time, since the previous list, in which kernels of the process ran on the Device; NaN if
+	// the source does not measure it.
+	Utilization float64
 }
 
 // ProcessKind is how a process uses a device.

@@ -3,11 +3,13 @@ package checks
 import (
 	"bytes"
 	"encoding/csv"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
 // wants are two readings; the second has two alternatives.
@@ -155,4 +157,30 @@ func FuzzCheckCounters(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestImageCounters: the image's file has the lines of the table of fields, for what dcgm-exporter 4.8 serves by default;
+// only the licence status of vGPUs is missing, which we do not read.
+func TestImageCounters(t *testing.T) {
+	const file = "../../deploy/image/counters.csv"
+	body, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counters, problems := CheckCounters(file, body, nil)
+	if len(problems) > 0 || len(counters) != 25 {
+		t.Fatalf("%d lines, %v", len(counters), problems)
+	}
+	var names []string
+	for _, c := range counters {
+		names = append(names, strings.TrimPrefix(strings.TrimPrefix(c.Name, "DCGM_FI_DEV_"), "DCGM_FI_"))
+		if c.Type != dcgm.LabelType && (c.Help != dcgm.Fields[c.Field].Help || c.Type != dcgm.Fields[c.Field].Type) {
+			t.Errorf("%s is %s, %q, in the table %+v", c.Name, c.Type, c.Help, dcgm.Fields[c.Field])
+		}
+	}
+	if got := strings.Join(names, " "); got != "SM_CLOCK MEM_CLOCK MEMORY_TEMP GPU_TEMP POWER_USAGE TOTAL_ENERGY_CONSUMPTION PCIE_REPLAY_COUNTER GPU_UTIL "+
+		"MEM_COPY_UTIL ENC_UTIL DEC_UTIL XID_ERRORS FB_FREE FB_USED FB_RESERVED UNCORRECTABLE_REMAPPED_ROWS CORRECTABLE_REMAPPED_ROWS ROW_REMAP_FAILURE "+
+		"NVLINK_BANDWIDTH_TOTAL PROF_GR_ENGINE_ACTIVE PROF_PIPE_TENSOR_ACTIVE PROF_DRAM_ACTIVE PROF_PCIE_TX_BYTES PROF_PCIE_RX_BYTES DRIVER_VERSION" {
+		t.Error(got)
+	}
 }

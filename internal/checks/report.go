@@ -19,8 +19,8 @@ import (
 
 const reportUsage = `usage: kpulse-proxy report [<flags>] JOB
 
-Prints what a job held of GPUs, what it did with them and left unused, by GPU and in sum,
-and what to change. JOB is the id in the batch system, NAMESPACE/POD, NAMESPACE/WORKLOAD or
+Prints which GPUs a job held, what it did with them and what it left unused, for each GPU
+and in total, and what to change. JOB is the id in the batch system, NAMESPACE/POD, NAMESPACE/WORKLOAD or
 WORKLOAD. The proxies of its nodes know it while it runs, and for two minutes after.
 
   --url=NODE               a proxy of its nodes; repeat it, or give a list: node[1-4,7]
@@ -113,21 +113,7 @@ func proxiesOf(o *settings.Options, job string) (urls []string, err error) {
 	if nodes := os.Getenv("SLURM_JOB_NODELIST"); len(lists) == 0 && nodes != "" && cmp.Or(os.Getenv("SLURM_JOB_ID"), job) == job {
 		lists, from = []string{nodes}, "SLURM_JOB_NODELIST"
 	}
-	for _, list := range lists {
-		hosts, err := settings.Hosts(list)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", from, err)
-		}
-		for _, host := range hosts {
-			url, err := settings.WithPath(host)
-			if err != nil {
-				return nil, fmt.Errorf("%s=%w; give kpulse-proxies, such as NODE, NODE:9401 or http://NODE:9401/metrics", from, err)
-			}
-			urls = append(urls, url)
-		}
-	}
-	slices.Sort(urls)
-	return slices.Compact(urls), nil
+	return settings.NodeURLs(from, lists...)
 }
 
 // reportOf asks for a job.

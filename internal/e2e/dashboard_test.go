@@ -190,17 +190,19 @@ func TestDashboardColorsFollowTheTerminal(t *testing.T) {
 	}
 }
 
-// TestDashboardDrawsASCII: an ASCII locale gets ASCII, and quitting at once leaves nothing in the shell.
+// TestDashboardDrawsASCII: an ASCII locale and a console get ASCII, and quitting at once leaves nothing in the shell.
 func TestDashboardDrawsASCII(t *testing.T) {
 	t.Parallel()
 	n := startNode(t)
-	tm := newTerminal(t, [2]string{"100", "30"}, []string{"LC_ALL=C", "TERM=xterm-256color"}, itself(t), "--tui", "--tui.url="+n.URL+"/metrics")
-	tm.until("dgx-7", "42.3%", "+- GPU 0", "X CRIT")
-	if screen := tm.screen(); strings.ContainsFunc(screen, func(c rune) bool { return c > 0x7e }) {
-		t.Errorf("beyond ASCII:\n%s", screen)
+	for _, env := range []string{"LC_ALL=C TERM=xterm-256color", "TERM=linux", "TERM=vt220"} {
+		tm := newTerminal(t, [2]string{"100", "30"}, []string{env}, itself(t), "--tui", "--tui.url="+n.URL+"/metrics")
+		tm.until("dgx-7", "42.3%", "+- GPU 0", "X CRIT")
+		if screen := tm.screen(); strings.ContainsFunc(screen, func(c rune) bool { return c > 0x7e }) {
+			t.Errorf("%s: beyond ASCII:\n%s", env, screen)
+		}
+		tm.keys("q")
+		tm.until("EXIT 0")
 	}
-	tm.keys("q")
-	tm.until("EXIT 0")
 	hasty := newTerminal(t, [2]string{"100", "30"}, []string{"TERM=xterm-256color"}, itself(t), "--tui", "--tui.url="+n.URL+"/metrics")
 	hasty.keys("q")
 	hasty.until("EXIT 0")

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -116,4 +117,22 @@ func TestProcessesAreOptIn(t *testing.T) {
 	if code := forwarded(t, exposed); code != 200 {
 		t.Errorf("exposed, the status is %d", code)
 	}
+}
+
+// TestProcessesOnTheTerminal: a terminal that reads the driver itself shows a GPU in focus with its processes, by user, memory and command
+// line, without a flag.
+func TestProcessesOnTheTerminal(t *testing.T) {
+	t.Parallel()
+	library, scenario := nvmltest.Build(t), filepath.Join(t.TempDir(), "scenario")
+	world := nvmltest.H100(1)
+	pid := linger(t, []string{"train.py", "--epochs=9"})
+	world.GPUs[0]["compute_pid"], world.GPUs[0]["compute_bytes"] = float64(pid), 3<<30
+	world.Write(t, scenario)
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tm := newTerminal(t, [2]string{"100", "30"}, []string{"LD_LIBRARY_PATH=" + filepath.Dir(library), nvmltest.ScenarioEnv + "=" + scenario, "TERM=xterm-256color"},
+		itself(t), "--tui", "--backend=nvml", "--node-name=n", "--tui.focus=0")
+	tm.until("COMMAND", strconv.Itoa(pid)+" "+me.Username, " 3.0 sh -c read x train.py --epochs=9")
 }

@@ -65,6 +65,7 @@ var misbehaviours = map[string]func(w http.ResponseWriter, r *http.Request, quit
 			}
 		}
 	},
+	"/events": func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) { fmt.Fprint(w, `{"events": []}`) }, // as a proxy without any
 	"/wait": func(w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
 		ms, _ := strconv.Atoi(r.URL.Query().Get("ms"))
 		time.Sleep(time.Duration(ms) * time.Millisecond)

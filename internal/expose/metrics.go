@@ -1,6 +1,7 @@
 package expose
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -11,8 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// contentType is that of the text format. It is never OpenMetrics: counters that are passed through
-// lack the suffix _total that OpenMetrics requires.
+// contentType is that of the text format.
 const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
 // statusClientGone is nginx's status for a client that closed the connection. An empty 200
@@ -37,10 +37,11 @@ type metrics struct {
 	outputs   outputs
 	inFlight  atomic.Int64
 	telemetry *telemetry
+	since     time.Time // when the program started
 }
 
 func newMetrics(opts *Options) *metrics {
-	m := &metrics{opts: opts, renderers: map[bool]*renderer{}}
+	m := &metrics{opts: opts, renderers: map[bool]*renderer{}, since: time.Now()}
 	for _, full := range []bool{false, true} {
 		m.renderers[full] = newRenderer(Form{Full: full, Exclude: opts.Form.Exclude})
 	}
@@ -70,8 +71,12 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	gzipped := acceptsGzip(r.Header["Accept-Encoding"])
-	w.Header().Set("Content-Type", contentType)
+	other := m.opts.Passthrough.openMetrics(r)
+	w.Header().Set("Content-Type", cmp.Or(other, contentType))
 	w.Header().Set("Vary", "Accept-Encoding")
+	if m.opts.Passthrough == PassOff {
+		w.Header().Set("Vary", "Accept, Accept-Encoding")
+	}
 	if gzipped {
 		w.Header().Set("Content-Encoding", "gzip")
 	}
@@ -80,6 +85,20 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	o := m.outputs.get(w, gzipped)
 	defer m.outputs.put(o)
+	if other != "" {
+		m.writeOpenMetrics(o, r, asked, readings)
+	} else {
+		m.write(o, asked, readings)
+	}
+	if n, whole := o.end(); whole {
+		// Saves the chunked encoding, and most of the writes.
+		w.Header().Set("Content-Length", strconv.Itoa(n))
+	}
+	o.last.flush()
+}
+
+// write renders the page.
+func (m *metrics) write(o *output, asked chosen, readings []outcome) {
 	m.opts.Passthrough.writeAll(o, readings)
 	o.writeFurther(asked.kept, readings, m.opts.Passthrough != PassOff)
 	if o.switches = o.switches[:0]; m.opts.Switches != nil && asked.first {
@@ -92,11 +111,6 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if m.opts.Results != nil && asked.all {
 		m.opts.Results(time.Now(), o.pass)
 	}
-	if n, whole := o.end(); whole {
-		// Saves the chunked encoding, and most of the writes.
-		w.Header().Set("Content-Length", strconv.Itoa(n))
-	}
-	o.last.flush()
 }
 
 // answers reports whether readings are to be served; otherwise it answers the request.

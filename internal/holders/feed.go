@@ -76,7 +76,7 @@ func (f *Feed) Attribute(frame *canonical.Frame) {
 func (f *Feed) rebuild(now inputs, mig []canonical.MIGPlace) {
 	sameDevices := f.from.topology == now.topology
 	f.from, f.was, f.leftOut = now, nil, 0
-	made, changed := f.merge(f.assign(mig))
+	made, changed := f.merge(now.answer.assign(now.topology.Devices, mig, f.opts.Mine))
 	switch {
 	case !changed:
 		f.made = now.set
@@ -85,17 +85,16 @@ func (f *Feed) rebuild(now inputs, mig []canonical.MIGPlace) {
 	}
 }
 
-// assign returns who holds each device, and marks the holds whose device the source has. A MIG
-// device of which the source does not know the instance is none of its devices.
-func (f *Feed) assign(mig []canonical.MIGPlace) (holders [][]canonical.Workload) {
-	devices, answer := f.from.topology.Devices, f.from.answer
+// assign returns who holds each device, and marks the holds of devices that the source has. A MIG
+// device of which the source does not know the instance is none of its devices. mine may be nil, as in FeedOptions.
+func (answer *holdings) assign(devices []canonical.Device, mig []canonical.MIGPlace, mine func(*canonical.Device) bool) (holders [][]canonical.Workload) {
 	holders = make([][]canonical.Workload, len(devices))
 	for i, h := range answer.holds {
 		r := h.reference
 		if at := slices.IndexFunc(mig, func(m canonical.MIGPlace) bool { return strings.EqualFold(m.UUID, r.uuid) }); at >= 0 && mig[at].Instance != "" {
 			r = reference{uuid: mig[at].Board, instance: mig[at].Instance}
 		}
-		device := slices.IndexFunc(devices, func(d canonical.Device) bool { return f.is(&d, &r) })
+		device := slices.IndexFunc(devices, func(d canonical.Device) bool { return r.names(&d, devices, mine) })
 		if device < 0 {
 			continue
 		}
@@ -107,14 +106,14 @@ func (f *Feed) assign(mig []canonical.MIGPlace) (holders [][]canonical.Workload)
 	return holders
 }
 
-// is reports whether r names a device. A number names a board of this machine only.
-func (f *Feed) is(d *canonical.Device, r *reference) bool {
+// names reports whether r names a device. A number names a board of this machine only.
+func (r *reference) names(d *canonical.Device, devices []canonical.Device, mine func(*canonical.Device) bool) bool {
 	if d.Instance != r.instance {
 		return false
 	}
 	if r.minor != "" {
-		board := &f.from.topology.Devices[d.Board]
-		return board.GPU == r.minor && f.opts.Mine != nil && f.opts.Mine(board)
+		board := &devices[d.Board]
+		return board.GPU == r.minor && mine != nil && mine(board)
 	}
 	return r.uuid != "" && strings.EqualFold(d.UUID, r.uuid)
 }

@@ -182,6 +182,14 @@ func (k *Kubelet) fail(err *canonical.Failure) {
 	k.notes.Store(&notes)
 }
 
+// Answer returns the last answer, to be compared with an earlier one.
+func (k *Kubelet) Answer() any { return k.current.Load() }
+
+// Holding returns which containers hold each of this node's devices, with the places of their compute instances.
+func (k *Kubelet) Holding(devices []canonical.Device, mig []canonical.MIGPlace) [][]canonical.Workload {
+	return k.current.Load().assign(devices, mig, func(*canonical.Device) bool { return true })
+}
+
 // Notes returns the present problems.
 func (k *Kubelet) Notes() []canonical.Note { return *k.notes.Load() }
 

@@ -27,6 +27,9 @@ type Owner struct{ Kind, Name string }
 // Pod names a pod.
 type Pod struct{ Namespace, Name string }
 
+// podUID is the UID of a pod, as a key.
+type podUID string
+
 const (
 	// maxOwners ends the walk up from a pod. The longest chain in use has 7: Pod,
 	// ReplicaSet, Deployment, Revision, Configuration, Service, InferenceService.
@@ -97,6 +100,7 @@ func (c *cluster) ownerOf(ctx context.Context, pod Pod) (owner Owner, sure bool,
 	if err != nil {
 		return Owner{}, false, err
 	}
+	c.kept.Add(podUID(object.UID), pod, lookAgain+lookAgainSoon)
 	for _, l := range c.labels {
 		if name := object.Labels[l.Key]; name != "" {
 			return Owner{l.Kind, name}, true, nil

@@ -62,6 +62,7 @@ type Resolver struct {
 	lookUp func(context.Context, Pod) (Owner, bool, error) // cluster.ownerOf
 	queue  chan Pod
 	kept   *cache.LRUExpireCache // Owners by Pod, zero for no answer
+	byUID  *cache.LRUExpireCache // Pods by podUID
 
 	// generation changes when an answer may have, and with each round.
 	generation atomic.Uint64
@@ -73,7 +74,17 @@ type Resolver struct {
 // NewResolver returns a Resolver. It does nothing until Run.
 func NewResolver(o ResolverOptions) *Resolver {
 	b := newBreaker(o.Logger)
-	return newResolver(newCluster(o.Client, o.Labels, b).ownerOf, b)
+	c := newCluster(o.Client, o.Labels, b)
+	r := newResolver(c.ownerOf, b)
+	r.byUID = c.kept
+	return r
+}
+
+// PodOf returns the pod that has a UID, zero unless its owner was looked up.
+func (r *Resolver) PodOf(uid string) Pod {
+	known, _ := r.byUID.Get(podUID(uid))
+	pod, _ := known.(Pod)
+	return pod
 }
 
 func newResolver(lookUp func(context.Context, Pod) (Owner, bool, error), b *breaker) *Resolver {

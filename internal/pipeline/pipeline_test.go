@@ -30,6 +30,7 @@ type scripted struct {
 	hangs int  // how many reads, from the first on, get no answer
 	// say returns the n-th body, counting from 0.
 	say     func(n int) (string, error)
+	backend string // "" means test
 	reads   atomic.Int32
 	closed  atomic.Bool
 	scanner raw.Scanner
@@ -40,7 +41,7 @@ func (s *scripted) Name() string { return "scripted" }
 func (s *scripted) Close() error { s.closed.Store(true); return nil }
 
 func (s *scripted) Caps() source.Caps {
-	return source.Caps{Backend: "test", Kind: s.kind, Aggregation: source.Window, Period: time.Second}
+	return source.Caps{Backend: cmp.Or(s.backend, "test"), Kind: s.kind, Aggregation: source.Window, Period: time.Second}
 }
 
 func (s *scripted) Read(ctx context.Context, b *raw.Batch) error {

@@ -151,9 +151,9 @@ func (p *Pipeline) inTime() {
 }
 
 // logSilence logs the first scrape that finds a stream silent without a failure: its source may
-// report the cause only later. The caller holds mu.
+// report the cause only later. A capture is silent only in a gap of its own, or if this process was stopped. The caller holds mu.
 func (p *Pipeline) logSilence(failure *canonical.Failure) {
-	if failure.Kind == kindStale && !p.status.logged.silent {
+	if failure.Kind == kindStale && !p.status.logged.silent && p.caps.Backend != "replay" {
 		p.status.logged.silent = true
 		p.warn(unread, failure.Cause, failure.Remedy)
 	}
@@ -163,7 +163,7 @@ func (p *Pipeline) logSilence(failure *canonical.Failure) {
 func (p *Pipeline) logReading(s *canonical.Source) {
 	before := &p.status.state
 	if before.Failure != nil || p.status.logged.silent {
-		p.opts.Logger.Info("source can be read again", "reads", s.Name)
+		p.opts.Logger.Warn("source can be read again", "reads", s.Name) // as grave as the failure, so that nobody sees that alone
 	}
 	p.status.logged.silent = false
 	if s.Devices == 0 && (before.Devices > 0 || p.status.good.IsZero()) {

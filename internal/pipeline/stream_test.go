@@ -51,18 +51,25 @@ func TestStreamTotalsReachTheState(t *testing.T) {
 	})
 }
 
-// TestSilenceIsLoggedOnce: each time that scrapes find a stream silent without a failure, the log
-// says so once, and once that it returned.
+// TestSilenceIsLoggedOnce: each time that scrapes find a stream silent without a failure, the log says so once, and as gravely that it
+// returned; nothing of a capture, which pauses when its recording did.
 func TestSilenceIsLoggedOnce(t *testing.T) {
+	down := `"source cannot be read" reads=scripted cause="scripted has been silent for 11s" remedy="see the log and the landing page for the errors of its streams"`
+	again := `"source can be read again" reads=scripted`
+	t.Run("stream", func(t *testing.T) { silenceIsLogged(t, "test", down, again, down, again) })
+	t.Run("capture", func(t *testing.T) { silenceIsLogged(t, "replay") })
+}
+
+func silenceIsLogged(t *testing.T, backend string, want ...string) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		s := &scripted{kind: source.Streamed, takes: time.Second, say: func(n int) (string, error) {
+		s := &scripted{kind: source.Streamed, takes: time.Second, backend: backend, say: func(n int) (string, error) {
 			if n == 2 || n == 4 {
 				time.Sleep(20 * time.Second)
 			}
 			return temperature(n)
 		}}
-		p, stop := startWith(t, Options{Source: s, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		p, stop := startWith(t, Options{Source: s, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 		refused := 0
 		for range 100 {
 			if _, err := read(p, 2*time.Second); err != nil {
@@ -76,9 +83,7 @@ func TestSilenceIsLoggedOnce(t *testing.T) {
 			_, line, _ = strings.Cut(strings.TrimSpace(line), "msg=")
 			lines = append(lines, line)
 		}
-		down := `"source cannot be read" reads=scripted cause="scripted has been silent for 11s" remedy="see the log and the landing page for the errors of its streams"`
-		again := `"source can be read again" reads=scripted`
-		if want := []string{down, again, down, again}; !slices.Equal(lines, want) || refused < 30 {
+		if !slices.Equal(lines, want) || refused < 30 {
 			t.Errorf("%d scrapes were refused, and logged was\n%s", refused, strings.Join(lines, "\n"))
 		}
 	})

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -14,12 +15,17 @@ func FuzzAddresses(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, host string) {
 		const password = "7331secret"
-		if all, err := nodeURLs([]string{host, host}); err == nil {
-			if u, err := url.Parse(all[0]); err != nil || u.Hostname() == "" || len(all) != 1 {
+		all, err := NodeURLs("--tui.url", host, host)
+		once, err2 := NodeURLs("--tui.url", host)
+		if (err == nil) != (err2 == nil) || !slices.Equal(all, once) || err == nil && len(all) == 0 {
+			t.Errorf("%q is %q, %v, and once %q, %v", host, all, err, once, err2)
+		}
+		for _, address := range all {
+			if u, err := url.Parse(address); err != nil || u.Hostname() == "" {
 				t.Errorf("%q is %q: %v", host, all, err)
 			}
 		}
-		if _, err := nodeURLs([]string{"u:" + password + "@" + host}); err != nil && strings.Contains(err.Error(), password) {
+		if _, err := NodeURLs("--tui.url", "u:"+password+"@"+host); err != nil && strings.Contains(err.Error(), password) {
 			t.Errorf("%q: %v", host, err)
 		}
 	})

@@ -6,23 +6,36 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"slices"
 	"strings"
 )
 
-// nodeURLs completes the addresses of --tui.url and removes duplicates.
-func nodeURLs(typed []string) ([]string, error) {
-	var all []string
-	for _, t := range typed {
-		u, err := WithPath(t)
-		if err != nil {
-			return nil, fmt.Errorf("--tui.url=%w; give a kpulse-proxy, such as NODE, NODE:9401 or http://NODE:9401/metrics", err)
+// NodeURLs returns the proxies in lists of nodes, as users and Slurm write them, each once. from names where the lists are from.
+func NodeURLs(from string, lists ...string) (urls []string, err error) {
+	seen := map[string]bool{}
+	for _, list := range lists {
+		hosts := []string{list}
+		if strings.Trim(list, " ,") != "" && (strings.Count(list, "://") > 1 || !strings.ContainsAny(list, "@?")) { // else commas may be of a password
+			if hosts, err = Hosts(list); err != nil {
+				err = fmt.Errorf("%s: %w", mask(list), err)
+			}
 		}
-		if !slices.Contains(all, u) {
-			all = append(all, u)
+		for _, host := range hosts {
+			u, wrong := WithPath(host)
+			if err = wrong; err != nil {
+				break
+			}
+			if !seen[u] {
+				seen[u], urls = true, append(urls, u)
+			}
+		}
+		if err != nil && strings.Contains(list, "@") { // an item may be a part of a password
+			err = fmt.Errorf("%s: this is not a URL", mask(list))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s=%w; give kpulse-proxies, such as NODE, NODE:9401, node[1-4,7] or http://NODE:9401/metrics", from, err)
 		}
 	}
-	return all, nil
+	return urls, nil
 }
 
 // CheckURL returns the proxy of --url, or "".
@@ -46,11 +59,11 @@ func WithPath(typed string) (string, error) {
 	whole := scheme + "://" + host + "/" + cmp.Or(path, "metrics")
 	switch u, err := url.Parse(whole); {
 	case err != nil, u.User == nil && strings.Contains(host, "@"), strings.Contains(scheme, "@"):
-		return "", errors.New("(not shown): this is not a URL") // it may hold a password
+		return "", fmt.Errorf("%s: this is not a URL", mask(typed))
 	case u.Hostname() == "":
-		return "", fmt.Errorf("%s: it has no host", u.Redacted())
+		return "", fmt.Errorf("%s: it has no host", mask(typed))
 	case u.Scheme != "http" && u.Scheme != "https":
-		return "", fmt.Errorf("%s: only http and https are supported", u.Redacted())
+		return "", fmt.Errorf("%s: only http and https are supported", mask(typed))
 	}
 	return whole, nil
 }

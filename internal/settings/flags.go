@@ -71,6 +71,9 @@ type givenFlag struct {
 	Setting *setting
 	Texts   []string
 	Typed   bool // on the command line
+
+	variable string // of dcgm-exporter that gave the texts, "" for none
+	slot     *Slot  // of --backend
 }
 
 // Set implements kingpin.Value. The text is parsed later, in the order of the table.
@@ -93,7 +96,7 @@ func (f *givenFlag) Name() string {
 	if f.Typed || len(f.Texts) == 0 {
 		return "--" + f.Setting.Flag
 	}
-	return "$" + f.Setting.Variable()
+	return "$" + cmp.Or(f.variable, f.Setting.Variable())
 }
 
 // Variable returns the name of the environment variable.
@@ -144,6 +147,7 @@ func ReadFlags(args []string, stdout io.Writer) (g Given, err error) {
 		}
 		flag.SetValue(f)
 	}
+	args, theirs := exporterFlags(args)
 	if args, err = respell(args); err != nil {
 		return nil, err
 	}
@@ -153,6 +157,7 @@ func ReadFlags(args []string, stdout io.Writer) (g Given, err error) {
 	case err != nil:
 		return nil, explainFlag(err)
 	}
+	g.takeExportersPlace(theirs)
 	fresh := NewOptions()
 	for _, f := range g {
 		if err := f.Apply(fresh); err != nil {

@@ -8,22 +8,22 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 )
 
-const about = `A scrape target to use in place of dcgm-exporter: it passes the exporter's series
-through unchanged, and adds series with one name and unit for every version of the
-exporter, and the real utilization, workload class and health of every GPU.
+const about = `Takes the place of dcgm-exporter as a scrape target. It passes the exporter's series
+through unchanged, and adds the real utilization, workload class and health of every GPU,
+and its readings under names and units that are the same for every exporter version.
 
 Look around on any machine:   kpulse-proxy --backend=replay --tui
 In front of an exporter:      kpulse-proxy --source=http://node:9400/metrics
 On a node without one:        kpulse-proxy --backend=dcgm
 Then scrape http://localhost:9401/metrics instead of the exporter.
-Once, as text:                kpulse-proxy --source=http://node:9400/metrics --once
+As a table, once:             kpulse-proxy --source=http://node:9400/metrics --once
 As CSV:                       kpulse-proxy --source=http://node:9400/metrics --export=all > gpus.csv
 On the terminal:              kpulse-proxy --tui
 The same from a recording:    kpulse-proxy --tui --replay=FILE
 Is a config file right?       kpulse-proxy check config FILE
 What would it run with?       kpulse-proxy --config.show
 Are rule files right?         kpulse-proxy check rules FILE…
-Does the exporter serve all?  kpulse-proxy check counters FILE
+Is a counters file complete?  kpulse-proxy check counters FILE
 May jobs run on these GPUs?   kpulse-proxy check health
 What does XID 79 ask for?     kpulse-proxy explain xid 79
 What did my job do?           kpulse-proxy report JOB

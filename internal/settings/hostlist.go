@@ -31,7 +31,7 @@ func Hosts(list string) (hosts []string, err error) {
 			hosts, err = appendHosts(hosts, "", item)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w; write a list of hosts such as node[1-4,7]", err)
+			return nil, err
 		}
 	}
 	return hosts, nil

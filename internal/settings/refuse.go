@@ -45,7 +45,7 @@ func (o *Options) refuse() error {
 		}
 	}
 	var err error
-	o.TUIURLs, err = nodeURLs(o.TUIURLs)
+	o.TUIURLs, err = NodeURLs("--tui.url", o.TUIURLs...)
 	return err
 }
 

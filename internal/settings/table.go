@@ -59,9 +59,9 @@ var table = []setting{
 			"to 1016). Or ids, such as 150,155,1002."},
 	{Flag: "gpus", placeholder: "0,2-3", Modes: modesReading | modeAttach, at: func(o *Options) any { return &o.GPUs }, backends: "dcgm nvml",
 		everywhere: modesShowing, remedy: remedyLocal,
-		help: "Which GPUs (dcgm and nvml; with --once, --export, --tui and check health all backends), by index, range, 7:1 for MIG " +
-			"instance 1 of GPU 7, or the beginning of a UUID (default: all; with --once, --export, --tui and check health of this machine those of CUDA_VISIBLE_DEVICES, " +
-			"NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS)."},
+		help: "Which GPUs: indexes, ranges, 7:1 for MIG instance 1 of GPU 7, or beginnings of UUIDs. A server can choose with dcgm and nvml, " +
+			"--once, --export, --tui and check health with all backends. Default: all; where --once, --export, --tui and check health show this " +
+			"machine, those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS."},
 	{Flag: "show-all", Modes: modesReading | modeAttach, at: func(o *Options) any { return &o.ShowAll }, backends: "dcgm nvml",
 		everywhere: modesShowing, remedy: remedyLocal,
 		help: "All GPUs, whatever the environment chooses (dcgm and nvml; with --once, --export, --tui and check health all backends). --once, " +
@@ -75,7 +75,7 @@ var table = []setting{
 	{Flag: "collector.processes", Modes: ModeServe | modeTUI, at: func(o *Options) any { return &o.Processes }, backends: "dcgm nvml",
 		remedy: "it lists the processes of this machine's GPUs; it is for --backend=dcgm and nvml, which look at them",
 		help: "dcgm, nvml: list the processes on the GPUs at /api/v1/processes: pid, user, group, name, memory. Only for clients on this " +
-			"machine, and never as series. A reverse proxy on this machine that sends neither X-Forwarded-For nor the client's own Host makes " +
+			"machine, and never as series. (A --tui that reads the GPUs itself needs no flag.) A reverse proxy on this machine that sends neither X-Forwarded-For nor the client's own Host makes " +
 			"all its clients look local: let it deny the path."},
 	{Flag: "collector.processes.cmdline", Modes: ModeServe | modeTUI, needs: "collector.processes",
 		at: func(o *Options) any { return &o.CommandLines },
@@ -93,14 +93,14 @@ var table = []setting{
 			"Errors from before the start count if they are younger than xid_hold (24 h) and came after the driver was loaded. " +
 			"The environment and the config file also take true and false."},
 	{Flag: "state.file", Key: "state_file", placeholder: "FILE", Modes: ModeServe, restart: true, at: func(o *Options) any { return &o.StateFile },
-		help: "Keep fatal XIDs and SXIDs, which of them were resolved, and lost GPUs in this file, so that a restart of the proxy forgets no " +
-			"verdict; a reboot of the node does (default: state.json in $STATE_DIRECTORY, which systemd sets; none without it)."},
+		help: "Keep fatal XIDs and SXIDs, which of them were resolved, and lost GPUs in this file, so that verdicts survive a restart of the " +
+			"proxy. A reboot of the node ends them (default: state.json in $STATE_DIRECTORY, which systemd sets; without that, no file)."},
 	{Flag: "record", placeholder: "FILE", Modes: modesReading, perSource: true, at: func(o *Options) any { return &o.Record },
-		help: "Write all readings to this file, for --backend=replay to play. Readings are appended, each as a gzip member. Those that cannot be " +
-			"written are left out and counted."},
+		help: "Write all readings to this file, for --replay=FILE to play; an existing file grows. Readings that cannot be written are left out " +
+			"and counted."},
 
 	{Flag: "once", group: groupShowing, Modes: modeOnce | ModeExport, perSource: true, at: func(o *Options) any { return &o.Once },
-		help: "Read once, print the devices as text, and exit."},
+		help: "Read once, print the GPUs as a table, and exit."},
 	{Flag: "json", group: groupShowing, Modes: modeOnce | modeHealth | modeReport, needs: "once", at: func(o *Options) any { return &o.JSON },
 		help: "With --once, check health or report: print JSON."},
 	{Flag: "wide", group: groupShowing, Modes: modeOnce, needs: "once", at: func(o *Options) any { return &o.Wide },
@@ -118,7 +118,8 @@ var table = []setting{
 			"--replay, --record or a --config.file with sources). Flags of reading and computing have no effect on a proxy that is already " +
 			"running."},
 	{Flag: "tui.url", group: groupShowing, placeholder: "URL", Modes: modeAttach, needs: "tui", at: func(o *Options) any { return &o.TUIURLs },
-		help: "tui: a kpulse-proxy to show, as http://NODE:9401/metrics or NODE; repeat it for several nodes."},
+		help: "tui: a kpulse-proxy to show, as http://NODE:9401/metrics or NODE; repeat it for several, or give a list, such as node[1-4,7],login " +
+			"(default: the one on this machine; in a job of Slurm over several nodes those of SLURM_JOB_NODELIST too)."},
 	{Flag: "tui.http-config", group: groupShowing, placeholder: "FILE", Modes: modeAttach | modeHealth | modeReport, needs: "tui",
 		at: func(o *Options) any { return &o.TUIHTTP },
 		help: "tui, check health, report: file with credentials and TLS settings for asking proxies, or a Prometheus server, in YAML like " +
@@ -134,9 +135,9 @@ var table = []setting{
 	{Flag: "timeout", group: groupHealth, standard: "10s", Modes: modeHealth | modeReport, remedy: remedyAsk,
 		at:    func(o *Options) any { return &o.CheckTimeout },
 		check: func(o *Options) error { return within(o.CheckTimeout, Duration(time.Millisecond), longestPoll) },
-		help:  "Longest time to wait for the answer; for check health, health is then unknown."},
+		help:  "How long to wait for an answer. Without one, check health says unknown."},
 	{Flag: "prometheus.url", group: groupHealth, placeholder: "URL", Modes: modeReport, remedy: remedyReport, at: func(o *Options) any { return &o.PrometheusURL },
-		help: "report: ask this Prometheus server, or one with its API, instead of proxies: for a job that is over, and for its whole life."},
+		help: "report: ask this Prometheus server, or another one with its API, instead of proxies. It knows jobs that are over, and what was before a proxy began."},
 	{Flag: "comment", group: groupHealth, Modes: modeReport, remedy: remedyReport, at: func(o *Options) any { return &o.Comment },
 		help: "report: print one line, for the batch system to keep, such as Slurm's AdminComment."},
 	{Flag: "trusted-uid", group: groupHealth, placeholder: "UID", Modes: modeHealth, remedy: remedyCheck, at: func(o *Options) any { return &o.TrustedUIDs },
@@ -148,8 +149,8 @@ var table = []setting{
 			}
 			return nil
 		},
-		help: "check health, as root: also believe a program of this user that listens on this machine, such as a reverse proxy; repeat it for " +
-			"several. Believed are root and the owner of the state directory (of --state.file, else /var/lib/kpulse-proxy)."},
+		help: "check health, as root: also believe what a program of this user answers on this machine, such as a reverse proxy; repeat it for " +
+			"several users. It always believes root and the owner of the state directory (of --state.file, else /var/lib/kpulse-proxy)."},
 	{Flag: "npd", group: groupHealth, placeholder: "crit|warn", Modes: modeHealth, remedy: remedyCheck,
 		at: func(o *Options) any { return &o.ForNPD }, check: func(o *Options) error { return oneOf(o.ForNPD, "crit", "warn") },
 		help: "Answer as a plugin of Kubernetes' node-problem-detector: one line of at most 80 bytes, and exit status 0 if all is well, 1 if a " +
@@ -259,7 +260,7 @@ var table = []setting{
 	{Flag: "passthrough", group: groupServing, placeholder: "valid|verbatim|off", standard: "valid", Modes: ModeServe,
 		at: func(o *Options) any { return &o.Passthrough },
 		help: "Which of the exporter's lines to serve: valid (all that a Prometheus server takes), verbatim (every byte; one bad line then fails " +
-			"the whole scrape), off (only the proxy's own series, beside a direct scrape of the exporter)."},
+			"the whole scrape), off (only the proxy's own series, beside a direct scrape of the exporter; as OpenMetrics if the scraper asks for that)."},
 	{Flag: "compat", Key: "compat", group: groupServing, placeholder: "4.8", Modes: ModeServe, at: func(o *Options) any { return &o.Compat },
 		remedy: "only /metrics has the names of other versions; leave out --once, --export or --tui to serve it",
 		help: "Serve the readings under the names, units and labels of another version of dcgm-exporter too, such as 4.8, 4.9 or 3.3; or " +

@@ -200,8 +200,8 @@ func (t *Translator) resolve(d *raw.Dict, block uint32) int32 {
 	if row[roleNoDevice] != "" || row[roleNVLink] != "" || row[roleGPU] == "" || row[roleUUID] == "" && row[roleEntity] == "" {
 		return noDevice
 	}
-	if row[roleOrdinal] != "" && (t.vendor || strings.HasPrefix(row[roleUUID], "MIG-")) {
-		return noDevice // the page has it from dcgm-exporter too, or nothing names its board
+	if row[roleOrdinal] != "" && (t.vendor || t.cards.read || strings.HasPrefix(row[roleUUID], "MIG-")) {
+		return noDevice // the page has it from the vendor's exporter too, or nothing names its board
 	}
 	v := t.describe(&row, t.labels)
 	if t.isTooLong(&row, t.labels) {

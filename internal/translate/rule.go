@@ -112,7 +112,7 @@ func newRuleSet(own []Row) (*ruleSet, error) {
 		}
 	}
 	for i := range cardRows {
-		if err := rules.add(&cardRows[i], rules.quantityOf(&cardRows[i])); err != nil {
+		if err := rules.add(&cardRows[i], -1); err != nil { // --compat has no names of the other vendor for them
 			return nil, fmt.Errorf("the built-in dialect is broken: %w; report this", err)
 		}
 	}

@@ -16,10 +16,6 @@ import (
 //   - Each container of a pod has what the whole pod used.
 //   - MIG instances have only memory.
 
-// unseenMemory is the use of a device's memory, in bytes, from which on some process must
-// have a part in it. Drivers before 510 count their own use, up to about 600 MiB.
-const unseenMemory = 1 << 30
-
 // pod is a device that a pod holds and that the exporter gives values of.
 type pod struct {
 	device         int
@@ -93,29 +89,11 @@ func (t *Translator) resolveUses(dst *canonical.Frame) {
 		for to = from; to < len(all) && all[to].Device == all[from].Device; {
 			to++
 		}
-		believe(dst.Uses[from:to], dst.Row(all[from].Device))
+		canonical.Believe(dst.Uses[from:to], dst.Row(all[from].Device))
 		for i := from; i < to; i++ {
 			n := float64(t.containers[i])
 			dst.Uses[i].NVMLUtilization /= n
 			dst.Uses[i].Framebuffer /= n
-		}
-	}
-}
-
-// believe makes the use of a device's allocations unknown if the device's own row shows use
-// and no allocation has any: the exporter does not see the processes.
-func believe(uses []canonical.Use, row []float64) {
-	var utilization, memory float64
-	for _, u := range uses {
-		utilization += u.NVMLUtilization
-		memory += u.Framebuffer
-	}
-	for i := range uses {
-		if u := &uses[i]; utilization == 0 && !(row[canonical.NVMLUtilization] == 0) {
-			u.NVMLUtilization = absent
-		}
-		if u := &uses[i]; memory == 0 && !(row[canonical.FramebufferUsed] < unseenMemory) {
-			u.Framebuffer = absent
 		}
 	}
 }

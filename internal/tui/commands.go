@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
 
@@ -25,6 +27,8 @@ func commands() []command {
 		{"focus", "GPU", "everything of one GPU: 3, 3:9 of a MIG instance, or the beginning of a UUID", (*model).focusOn},
 		{"plot", "[READING]", "the history of a reading", (*model).plot},
 		{"sort", "[READING]", "order by a reading, as power; without one by index", (*model).sort},
+		{"window", "TIME", "how much history is shown: 1m, 5m, 15m, 1h, 3h or 6h", (*model).window},
+		{"explain", "[xid 79]", "what is shown, or an xid, class, condition or action, as kpulse-proxy explain does", (*model).explain},
 		{"fleet", "", "all GPUs at once", simple(show(view.Fleet))},
 		{"job", "", "what each GPU is allocated to", simple(show(view.Jobs))},
 		{"nodes", "", "the nodes", simple(show(view.Nodes))},
@@ -121,5 +125,32 @@ func (m *model) plot(arg string) error {
 		return fmt.Errorf("%s has no history", client.Metrics[metric].Title)
 	}
 	m.show(view.Plot)
+	return nil
+}
+
+// window selects the shortest window that shows a time, or the longest, and says which.
+func (m *model) window(arg string) error {
+	d, err := time.ParseDuration(arg)
+	if err != nil || d <= 0 {
+		return fmt.Errorf("%q is not a time; give one such as 15m or 1h", arg)
+	}
+	i := slices.IndexFunc(history.Windows, func(w time.Duration) bool { return w >= d })
+	if i < 0 {
+		i = len(history.Windows) - 1
+	}
+	m.state.Window = history.Windows[i]
+	m.message("the last " + view.AgeText(m.state.Window))
+	return nil
+}
+
+// explain shows what the mode explain says of words, or without any explains what is shown.
+func (m *model) explain(arg string) (err error) {
+	text := ""
+	if arg != "" {
+		if text, err = m.explainWords(strings.Fields(arg)); err != nil {
+			return err
+		}
+	}
+	m.state.Explained, m.state.Overlay, m.state.Scroll = text, view.Explain, 0
 	return nil
 }

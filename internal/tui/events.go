@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -19,6 +20,7 @@ const maxEvents = 500
 // lists asks nodes for their events and processes.
 type lists struct {
 	targets []client.Target
+	me      []string        // the user who reads, by number and name
 	derived []history.Event // from readings, the newest last
 	// background lets update have the change that request returns.
 	background func(request func(context.Context) func(*model))
@@ -56,14 +58,29 @@ func (m *model) showServed(served [][]client.ServedEvent) {
 	m.keepEvents(nil)
 }
 
-// askProcesses lists the processes while they are shown: each list costs a node calls of its driver.
+// askProcesses lists the processes while they are shown, in focus those of one node: each list costs a node calls of its driver. Those of
+// the reader come first, then those with the most memory.
 func (m *model) askProcesses() {
-	if m.listing || m.state.View != view.Jobs || !m.state.FrozenAt.IsZero() {
+	targets := m.targets
+	if s := &m.state; s.View == view.Focus && s.Overlay == "" {
+		i := slices.IndexFunc(m.latest, func(n *client.Node) bool { return n.URL == s.Selected.Node })
+		if i < 0 {
+			return
+		}
+		targets = m.targets[i : i+1]
+	} else if s.View != view.Jobs {
+		return
+	}
+	if m.listing || !m.state.FrozenAt.IsZero() {
 		return
 	}
 	m.listing = true
 	m.background(func(ctx context.Context) func(*model) {
-		list, why := client.ListProcesses(ctx, m.targets)
+		list, why := client.ListProcesses(ctx, targets)
+		slices.SortStableFunc(list, func(a, b client.Process) int {
+			others := func(p *client.Process) int { return min(slices.Index(m.me, p.User), 0) }
+			return cmp.Or(others(&b)-others(&a), cmp.Compare(b.MemoryUsed, a.MemoryUsed))
+		})
 		return func(m *model) {
 			m.listing, m.urgent, m.state.Processes, m.state.ProcessesErr = false, true, list, why
 		}

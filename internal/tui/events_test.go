@@ -2,6 +2,8 @@ package tui
 
 import (
 	"context"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +80,54 @@ func TestProcessesAreListedWhileShown(t *testing.T) {
 	}
 	if typed(m, "space"); asked(t, m) != nil {
 		t.Error("asked on a frozen screen")
+	}
+}
+
+// TestProcessesInFocus: of a GPU in focus the processes are asked of its node alone. The reader's come first, then those with the most memory.
+func TestProcessesInFocus(t *testing.T) {
+	c := &clock{start}
+	m := newModel([]*client.Node{{URL: "http://a/metrics", Name: "a"}, {URL: "http://b/metrics", Name: "b"}}, c.now, simulated())
+	resize(m, 120, 40)
+	var requests []string
+	for i, name := range []string{"a", "b"} {
+		m.targets[i] = client.Target{URL: "http://" + name + "/metrics", Client: client.ForHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			requests = append(requests, r.URL.Host+r.URL.Path)
+			_, _ = io.WriteString(w, `{"processes": [
+				{"pid": 1, "uuid": "u0", "user": "ada", "used_memory_bytes": 2147483648, "command": "big"}, {"pid": 2, "uuid": "u0", "user": "ada", "command": "unknown"},
+				{"pid": 3, "uuid": "u0", "user": "bob", "used_memory_bytes": 1073741824, "command": "mine"}, {"pid": 4, "uuid": "u0", "user": "ada", "used_memory_bytes": 3221225472, "command": "bigger"},
+				{"pid": 5, "uuid": "u1", "user": "bob", "used_memory_bytes": 1, "command": "elsewhere"}]}`)
+		}))}
+		n := &client.Node{URL: m.targets[i].URL, Name: name, Up: true, At: start, FetchedAt: start, Period: time.Second, Machines: 1}
+		for _, index := range []string{"0", "1"} {
+			n.GPUs = append(n.GPUs, client.NewGPU(n.URL, canonical.Device{Hostname: name, GPU: index, UUID: "u" + index}))
+		}
+		m.update(reading(i, n))
+	}
+	m.me, m.askedAt = []string{"1000", "bob"}, c.at
+	typed(m, "]", "]", "2") // b/0
+	answer := asked(t, m)
+	if answer == nil {
+		t.Fatal("not asked in focus")
+	}
+	if m.update(answer); strings.Join(requests, " ") != "b/api/v1/processes" {
+		t.Errorf("asked %q", requests)
+	}
+	m.urgent = true
+	m.draw()
+	text := m.grid.Glyphs()
+	last := 0
+	for _, want := range []string{"3 bob               1.0 mine", "4 ada               3.0 bigger", "1 ada               2.0 big", "2 ada                -- unknown"} {
+		at := strings.Index(text, want)
+		if at < last {
+			t.Errorf("%q is not after those before it", want)
+		}
+		last = at
+	}
+	if strings.Contains(text, "elsewhere") {
+		t.Error("a process of another GPU")
+	}
+	if t.Failed() {
+		t.Log(text)
 	}
 }
 

@@ -35,6 +35,22 @@ func TestFilterActsWhileTyping(t *testing.T) {
 	}
 }
 
+// TestFilterThatMatchesNothing: the middle of the screen says so, with what Esc does, while a filter is typed and afterwards. A name that is
+// being typed is no filter yet.
+func TestFilterThatMatchesNothing(t *testing.T) {
+	m, _ := fleet(t)
+	for _, test := range []struct{ keys, want, not string }{
+		{"/te", "GPU 0", "No GPU matches"}, {"mp", "GPU 0", "No GPU matches"}, {">142", "No GPU matches temp>142", "GPU 0"},
+		{"", "Esc ends typing, and leaves the filter as it was", "clears"}, {"esc", "GPU 0", "No GPU"},
+		{"/nobody", "No GPU matches nobody", "GPU 0"}, {"enter", "Esc clears the filter", "ends typing"}, {"esc", "GPU 0", "No GPU"},
+	} {
+		typed(m, test.keys)
+		if text := m.grid.Glyphs(); !strings.Contains(text, test.want) || strings.Contains(text, test.not) {
+			t.Errorf("%s, %q: want %q and no %q in\n%s", test.keys, m.state.Prompt, test.want, test.not, text)
+		}
+	}
+}
+
 // TestCompletion checks how Tab completes a line, and which completions the footer offers.
 func TestCompletion(t *testing.T) {
 	for _, test := range []struct{ line, offered, want string }{

@@ -20,7 +20,7 @@ func TestGoldenHelp(t *testing.T) {
 	for _, f := range []struct {
 		w, h int
 		over string
-	}{{80, 24, view.Fleet}, {160, 45, view.Plot}, {240, 67, view.Fleet}} {
+	}{{80, 24, view.Fleet}, {120, 40, view.Fleet}, {160, 45, view.Plot}, {240, 67, view.Fleet}} {
 		file := filepath.Join("view", "testdata", "frames", fmt.Sprintf("%shelp_%03dx%02d.txt", f.over, f.w, f.h))
 		var g screen.Grid
 		g.Reset(f.w, f.h)
@@ -59,5 +59,24 @@ func TestHelpIsComplete(t *testing.T) {
 		if b.shown == "" || b.help == "" || b.do == nil {
 			t.Errorf("%+v", b)
 		}
+	}
+}
+
+// TestHelpScrollsByPages: the last line of a page is the first of the next, and the end shows the last lines.
+func TestHelpScrollsByPages(t *testing.T) {
+	m, _ := fleet(t)
+	resize(m, 80, 24)
+	shown := func() []string {
+		lines := strings.Split(m.grid.Glyphs(), "\n")
+		return lines[3:22] // within the border, below the header
+	}
+	typed(m, "?")
+	first := shown()
+	typed(m, "pgdn")
+	if second := shown(); second[0] != first[len(first)-1] || second[1] == first[1] {
+		t.Errorf("the second page begins with %q, and the first ends with %q", second[0], first[len(first)-1])
+	}
+	if typed(m, "pgup"); shown()[0] != first[0] {
+		t.Errorf("back at %q", shown()[0])
 	}
 }

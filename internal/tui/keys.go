@@ -27,14 +27,14 @@ func bindings() []binding {
 		{[]string{"5", "n"}, "5 n", "nodes", show(view.Nodes)},
 		{[]string{"tab"}, "Tab", "next view", cycleView(1)},
 		{[]string{"backtab"}, "Shift-Tab", "previous view", cycleView(-1)},
-		{[]string{"up", "k"}, "↑ k", "select above", moveTo(0, -1)},
-		{[]string{"down", "j"}, "↓ j", "select below", moveTo(0, 1)},
-		{[]string{"left", "h"}, "← h", "select to the left", moveTo(-1, 0)},
-		{[]string{"right", "l"}, "→ l", "select to the right", moveTo(1, 0)},
+		{[]string{"up", "k"}, "Up k", "select above", moveTo(0, -1)},
+		{[]string{"down", "j"}, "Down j", "select below", moveTo(0, 1)},
+		{[]string{"left", "h"}, "Left h", "select to the left", moveTo(-1, 0)},
+		{[]string{"right", "l"}, "Right l", "select to the right", moveTo(1, 0)},
 		{[]string{"[", "K"}, "[", "previous GPU", moveBy(-1)},
 		{[]string{"]", "J"}, "]", "next GPU", moveBy(1)},
-		{[]string{"pgup"}, "PgUp", "8 GPUs back", moveBy(-view.PageStep)},
-		{[]string{"pgdn"}, "PgDn", "8 GPUs on", moveBy(view.PageStep)},
+		{[]string{"pgup"}, "PgUp", "8 GPUs back; a page in a list", moveBy(-view.PageStep)},
+		{[]string{"pgdn"}, "PgDn", "8 GPUs on; a page in a list", moveBy(view.PageStep)},
 		{[]string{"home", "g"}, "g Home", "first GPU", moveBy(-1 << 20)},
 		{[]string{"end", "G"}, "G End", "last GPU", moveBy(1 << 20)},
 		{[]string{"esc"}, "Esc", "back, or clear the filter", (*model).escape},
@@ -50,7 +50,7 @@ func bindings() []binding {
 		{[]string{"t"}, "t", "theme", (*model).nextTheme},
 		{[]string{"m"}, "m", "mouse on or off (off: the terminal selects text)", (*model).toggleMouse},
 		{[]string{"e"}, "e", "events", toggle(view.Events)},
-		{[]string{"i"}, "i", "explain what is shown", toggle(view.Explain)},
+		{[]string{"i"}, "i", "explain what is shown", func(m *model) { m.state.Explained = ""; toggle(view.Explain)(m) }},
 		{[]string{"?"}, "?", "this help", toggle(view.Help)},
 		{[]string{"ctrl-l"}, "Ctrl-L", "redraw", func(m *model) { m.screen.Sync() }},
 		{[]string{"ctrl-z"}, "Ctrl-Z", "suspend", (*model).suspend},
@@ -137,8 +137,8 @@ func (m *model) enter(line string) {
 	m.setFilter(strings.TrimPrefix(line, "/"))
 }
 
-// typing follows the prompt of a filter: it applies what is typed, unless that is incomplete or
-// matches nothing, and shows the names that the last word can become.
+// typing follows the prompt of a filter: it applies what is typed, unless that is incomplete, and shows the names that the last word
+// can become. What matches nothing is incomplete as long as it ends in a name, or in the beginning of one.
 func (m *model) typing() {
 	s := &m.state
 	s.Completions = nil
@@ -153,7 +153,8 @@ func (m *model) typing() {
 	if err != nil {
 		return
 	}
-	if shown, _ := view.Arrange(s.Nodes, f, s.Sort); len(shown) > 0 || len(s.GPUs) == 0 {
+	named := len(s.Completions) > 0 || slices.Contains(view.FilterNames(), lastWord(expr))
+	if shown, _ := view.Arrange(s.Nodes, f, s.Sort); len(shown) > 0 || !named {
 		m.filter = f
 		m.arrange()
 	}

@@ -60,13 +60,15 @@ type session struct {
 	wanted    string // the device to focus on once it is there; "" means none
 	chosen    bool   // someone chose what is selected, if only by pressing a key
 	mouse     bool   // is the dashboard's, not the terminal's
+	// explainWords is Options.Explain.
+	explainWords func(words []string) (string, error)
 }
 
 // newModel returns the model of nodes that have not answered yet.
 func newModel(nodes []*client.Node, now func() time.Time, on tcell.Screen) *model {
 	m := &model{screen: on, now: now, watch: history.NewWatch(), views: view.New(help()), latest: nodes}
 	m.state = view.State{Now: now(), Nodes: nodes, History: history.NewHistory(), Choices: view.Choices{View: view.Fleet, Metric: client.MetricReal}}
-	m.background = func(func(context.Context) func(*model)) {}
+	m.background, m.targets = func(func(context.Context) func(*model)) {}, make([]client.Target, len(nodes))
 	m.toggleMouse()
 	m.message("")
 	m.setTheme(view.Themes[0])

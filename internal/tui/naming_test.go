@@ -46,7 +46,7 @@ func TestFooterNamesTheKeysOfTheView(t *testing.T) {
 	m, _ := fleet(t)
 	for _, test := range []struct{ key, want, not string }{
 		{"1", "/ filter", "< > reading"}, {"2", "[ ] other GPU", "/ filter"}, {"3", "< > reading", "/ filter"}, {"4", "enter focus", "< > reading"}, {"5", "esc back", "filter"},
-		{"?", "↑ ↓ scroll", "sort"}, {"e", "e close", "sort"}, {"i", "i close", "sort"},
+		{"?", "PgUp PgDn scroll", "sort"}, {"e", "e close", "sort"}, {"i", "i close", "sort"},
 	} {
 		typed(m, test.key)
 		lines := strings.Split(strings.TrimRight(m.grid.Glyphs(), "\n"), "\n")

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"os/user"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -26,6 +28,8 @@ type Options struct {
 	Job     []canonical.Variable // of the batch job that the program was started in
 	Notice  string               // to show at the start; "" means none
 	Focus   string               // GPU to begin with, as :focus takes it; "" means none
+	// Explain returns what the mode explain says of words.
+	Explain func(words []string) (string, error)
 }
 
 // CheckTerminal returns an error if Run cannot draw on the terminal of this process.
@@ -69,7 +73,11 @@ func Run(ctx context.Context, opts Options) error {
 		})
 	}
 	m := newModel(nodes, time.Now, screen)
-	m.state.Job, m.wanted, m.targets = opts.Job, opts.Focus, opts.Targets
+	m.state.Job, m.wanted, m.targets, m.explainWords = opts.Job, opts.Focus, opts.Targets, opts.Explain
+	m.me = []string{strconv.Itoa(os.Getuid())} // if it has no name
+	if reader, err := user.Current(); err == nil {
+		m.me = append(m.me, reader.Username)
+	}
 	m.background = func(request func(context.Context) func(*model)) { background.Go(func() { send(request(ctx)) }) }
 	if opts.Notice != "" {
 		m.addEvents([]history.Event{{At: m.now(), State: canonical.HealthWarn, Text: client.OneLine(opts.Notice)}})

@@ -70,12 +70,28 @@ func openScreen() (screen tcell.Screen, answers <-chan bool, err error) {
 		return nil, nil, err
 	}
 	screen.SetTitle("kpulse")
-	if strings.HasPrefix(os.Getenv("TERM"), "linux") { // the console would print the question
+	name := os.Getenv("TERM")
+	if isConsole(name) {
+		screen = console{screen}
+	}
+	if strings.HasPrefix(name, "linux") { // the console would print the question
 		return screen, nil, nil
 	}
 	_, err = device.Write([]byte(askBackground))
 	return screen, asked, err
 }
+
+// isConsole reports whether a terminal, as TERM names it, may be a console, or run on one.
+func isConsole(term string) bool {
+	return term == "screen" || strings.HasPrefix(term, "screen.linux") || strings.HasPrefix(term, "linux") || strings.HasPrefix(term, "vt")
+}
+
+// console is a screen whose font may have no more than ASCII, whatever the locale says: those of Linux' console have 256 or 512 glyphs,
+// without braille and eighths of a cell.
+type console struct{ tcell.Screen }
+
+// CharacterSet implements tcell.Screen.
+func (console) CharacterSet() string { return "US-ASCII" }
 
 // depthOf returns how many colours to draw with on a screen.
 func depthOf(screen tcell.Screen) view.Depth {

@@ -83,3 +83,18 @@ type colored struct {
 }
 
 func (c colored) Colors() int { return c.n }
+
+// TestConsolesAreASCII: whatever the locale says, the fonts of consoles have no more.
+func TestConsolesAreASCII(t *testing.T) {
+	for name, want := range map[string]bool{
+		"linux": true, "linux-16color": true, "screen": true, "screen.linux": true, "vt220": true, "vt100": true,
+		"xterm": false, "xterm-256color": false, "screen-256color": false, "tmux-256color": false, "": false, "alacritty": false,
+	} {
+		if got := isConsole(name); got != want {
+			t.Errorf("TERM=%s: %v", name, got)
+		}
+	}
+	if (console{simulated()}).CharacterSet() == "UTF-8" {
+		t.Error("a console shows UTF-8")
+	}
+}

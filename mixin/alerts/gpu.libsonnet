@@ -110,7 +110,7 @@ local labels = import '../lib/labels.libsonnet';
           labels: { severity: c.criticalSeverity },
           annotations: {
             summary: '{{ $labels.hostname }} has lost {{ with $labels.uuid }}GPU {{ $labels.gpu }}{{ else }}a GPU{{ end }}.' + labels.lastHolderWords(c),
-            description: '{{ $labels.hostname }} is missing {{ with $labels.uuid }}GPU {{ $labels.gpu }} ({{ . }}){{ else }}a GPU{{ end }}, which it had or should have; its other readings continue.' + labels.lastHolderWords(c),
+            description: '{{ $labels.hostname }} is missing {{ with $labels.uuid }}GPU {{ $labels.gpu }} ({{ . }}){{ else }}a GPU{{ end }}, which was there before, or is expected there; the readings of its other GPUs continue.' + labels.lastHolderWords(c),
           },
         },
         alert(

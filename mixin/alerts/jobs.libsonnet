@@ -30,7 +30,7 @@ local labels = import '../lib/labels.libsonnet';
     labels: { severity: severity },
     annotations: {
       summary: name + owner + ' has stalled: its GPUs spin without doing work.',
-      description: name + owner + ' holds ' + number('hostname, gpu, uuid') + ' GPUs on ' + number('hostname') + ' hosts; NVML reports each as busy' + since + ', at {{ printf "%.2f" $value }} of the power of its last working hour and less than a quarter of its tensor and memory activity.',
+      description: name + owner + ' holds ' + number('hostname, gpu, uuid') + ' GPUs on ' + number('hostname') + ' hosts. GPU-Util shows each as busy' + since + ', but they draw {{ printf "%.2f" $value }} times the power of its last working hour, with less than a quarter of its tensor and memory activity.',
     },
   },
 

@@ -157,15 +157,15 @@ local labels = import '../lib/labels.libsonnet';
           'KpulseSourceMissingTicks',
           'kpulse_source_ticks_missed_total',
           ' + rate(kpulse_source_ticks_missed_total%(kpulseOnly)s[15m])',
-          'A stream of GPU readings skips ticks.',
-          '{{ $value | humanizePercentage }} of the ticks of stream {{ $labels.stream }} of {{ $labels.source }} on {{ $labels.instance }} were missed in the last 15 minutes: events between readings go unseen.'
+          'A proxy misses readings of its GPUs.',
+          '{{ $labels.instance }} missed {{ $value | humanizePercentage }} of the readings of {{ $labels.source }} (stream {{ $labels.stream }}) in the last 15 minutes: what happened between the others went unseen.'
         ),
         lost(
           'KpulseSourceEvicting',
           'kpulse_source_ticks_evicted_total',
           '',
-          'A proxy cannot keep up with its stream of GPU readings.',
-          '{{ $value | humanizePercentage }} of the ticks of stream {{ $labels.stream }} of {{ $labels.source }} on {{ $labels.instance }} were dropped in the last 15 minutes because newer ones arrived before they were read.'
+          'A proxy is too slow for its GPU readings.',
+          '{{ $labels.instance }} dropped {{ $value | humanizePercentage }} of the readings of {{ $labels.source }} (stream {{ $labels.stream }}) in the last 15 minutes, because newer ones arrived before they were processed.'
         ),
         {
           alert: 'KpulseParseErrors',
@@ -191,8 +191,8 @@ local labels = import '../lib/labels.libsonnet';
           'for': '30m',
           labels: { severity: c.infoSeverity },
           annotations: {
-            summary: 'A source lacks an input for real utilization, workload class or health.',
-            description: '{{ $labels.source }} on {{ $labels.instance }} gives no {{ $labels.field }}: scores are computed from fewer readings.',
+            summary: 'A reading that real utilization, class or health needs is missing.',
+            description: '{{ $labels.source }} on {{ $labels.instance }} does not give kpulse_{{ $labels.field }}: real utilization, class or health is computed without it, or is unknown.',
           },
         },
       ],

@@ -93,14 +93,19 @@ type Chooser func([]canonical.Device) (canonical.Selection, error)
 
 // Choose returns what a Chooser chooses from the inventory; nil chooses all.
 func (n *Inventory) Choose(by Chooser) (canonical.Selection, error) {
+	if by == nil {
+		return canonical.Selection{All: true, Chosen: slices.Repeat([]bool{true}, len(n.Devices))}, nil
+	}
+	return by(n.named())
+}
+
+// named returns the devices without what only dcgmi says of them.
+func (n *Inventory) named() []canonical.Device {
 	devices := make([]canonical.Device, len(n.Devices))
 	for i := range devices {
 		devices[i] = n.Devices[i].Device
 	}
-	if by == nil {
-		return canonical.Selection{All: true, Chosen: slices.Repeat([]bool{true}, len(devices))}, nil
-	}
-	return by(devices)
+	return devices
 }
 
 // Entities returns a selection in the syntax of dmon's -i, `0,1,i:7`, without boards that the host engine does not read.

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
@@ -35,12 +37,22 @@ func (c *Counter) value(v float64, float bool) (float64, bool) {
 const LabelType = "label"
 
 // Page selects the part of a reading that a counters file serves: the families, with their names, TYPE and HELP, and
-// the label of the driver's version. It is never modified.
+// the label of the driver's version. It is never modified once a Writer has it.
 type Page struct {
+	// Pods become labels, as with dcgm-exporter's --kubernetes; nil is none.
+	Pods Pods
+
 	fields []Counter // by id, as in the exporter
 	events []eventFamily
 	driver string   // the label of the driver's version, "" for none
 	names  []string // of all families
+}
+
+// Pods knows which containers hold this node's devices.
+type Pods interface {
+	// Answer returns a comparable value, which differs from an earlier one if Holding may too.
+	Answer() any
+	Holding(devices []canonical.Device, mig []canonical.MIGPlace) [][]canonical.Workload
 }
 
 // driverLabels are the names of the driver's version: that of DCGM before 4.6, and since.
@@ -86,26 +98,46 @@ func (p *Page) Wants() (ids []int) {
 type rendering struct {
 	*Page
 	blocks [][2]string // what the Page has in place of each block: labels of a family's own stand between the two parts
+	// cut are the blocks of boards that have instances, with those of the instances.
+	cut map[uint32][]uint32
 }
 
-// append appends the lines of b that the Page has. It is a Batch's Chosen.
+// append appends the lines of b that the Page has. It is a Batch's Chosen. As in the exporter, a board that is cut has no
+// rows: those of its instances repeat what only the board gives, such as its temperature.
 func (r *rendering) append(dst []byte, b *raw.Batch) []byte {
 	for i := range r.fields {
 		c := &r.fields[i]
 		first, _ := slices.BinarySearchFunc(b.Samples, uint32(c.Field), func(s raw.Sample, field uint32) int { return cmp.Compare(s.Family, field) })
-		for k := first; k < len(b.Samples) && b.Samples[k].Family == uint32(c.Field); k++ {
-			if k == first {
-				dst = exposition.AppendHeader(dst, c.Name, c.Help, c.Type)
+		last, header := first, true
+		for last < len(b.Samples) && b.Samples[last].Family == uint32(c.Field) {
+			last++
+		}
+		for _, s := range b.Samples[first:last] {
+			instances, cut := r.cut[s.Labels]
+			if !cut {
+				dst, header = r.appendLine(dst, c, s.Labels, s.Value, header), false
 			}
-			s := &b.Samples[k]
-			dst = append(append(dst, c.Name...), r.blocks[s.Labels][0]...)
-			if c.Field == xidField { // as in the exporter, which adds err_msg, a text for people, too
-				dst = append(strconv.AppendInt(append(dst, `,err_code="`...), int64(s.Value), 10), '"')
+			for _, block := range instances {
+				own := Fields[c.Field].Stream == ProfilingStream || strings.Contains(Fields[c.Field].Family, "_FB_")
+				if !own && !slices.ContainsFunc(b.Samples[first:last], func(s raw.Sample) bool { return s.Labels == block }) {
+					dst, header = r.appendLine(dst, c, block, s.Value, header), false
+				}
 			}
-			dst = append(append(dst, r.blocks[s.Labels][1]...), ' ')
-			v, float := c.value(s.Value, Fields[c.Field].Float)
-			dst = append(appendValue(dst, v, float), '\n')
 		}
 	}
 	return r.appendEvents(dst, b.Events)
+}
+
+// appendLine appends a line of c, after HELP and TYPE if it is the first.
+func (r *rendering) appendLine(dst []byte, c *Counter, block uint32, value float64, header bool) []byte {
+	if header {
+		dst = exposition.AppendHeader(dst, c.Name, c.Help, c.Type)
+	}
+	dst = append(append(dst, c.Name...), r.blocks[block][0]...)
+	if c.Field == xidField { // as in the exporter, which adds err_msg, a text for people, too
+		dst = append(strconv.AppendInt(append(dst, `,err_code="`...), int64(value), 10), '"')
+	}
+	dst = append(append(dst, r.blocks[block][1]...), ' ')
+	v, float := c.value(value, Fields[c.Field].Float)
+	return append(appendValue(dst, v, float), '\n')
 }

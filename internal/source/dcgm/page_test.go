@@ -1,12 +1,14 @@
 package dcgm
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
@@ -54,7 +56,7 @@ func TestPage(t *testing.T) {
 	const driver = `,DCGM_FI_SYSTEM_DRIVER_VERSION="580.105.08"`
 	want := "# HELP DCGM_FI_DEV_GPU_TEMP hot, or not\n# TYPE DCGM_FI_DEV_GPU_TEMP counter\n" +
 		"DCGM_FI_DEV_GPU_TEMP" + gpu0 + "4711\"} 40\nDCGM_FI_DEV_GPU_TEMP" + gpu0 + "4712\"} 40\n" +
-		"DCGM_FI_DEV_GPU_TEMP" + gpu1 + ",hostname=\"gpu07\"" + driver + "} 41\n" +
+		"DCGM_FI_DEV_GPU_TEMP" + gpu1 + `,GPU_I_PROFILE="3g.40gb",GPU_I_ID="2",hostname="gpu07"` + driver + "} 41\n" +
 		"DCGM_FI_DEV_GPU_TEMP" + gpu1 + ",GPU_I_ID=\"9\",hostname=\"gpu07\"" + driver + "} 42\n" +
 		"# HELP DCGM_FI_PROF_SM_UTIL_RATIO of \\\\SMs\n# TYPE DCGM_FI_PROF_SM_UTIL_RATIO gauge\n" +
 		"DCGM_FI_PROF_SM_UTIL_RATIO" + gpu0 + "4711\"} 0.500000\nDCGM_FI_PROF_SM_UTIL_RATIO" + gpu0 + "4712\"} 0.500000\n"
@@ -66,6 +68,69 @@ func TestPage(t *testing.T) {
 	}
 	if all := string(b.Exposition(nil, &b)); len(b.Samples) != 8 || !strings.Contains(all, "DCGM_FI_DEV_POWER_USAGE{") || !strings.Contains(all, `DCGM_FI_DRIVER_VERSION="580.105.08"`) {
 		t.Errorf("%d samples, of all there is\n%s", len(b.Samples), all)
+	}
+}
+
+// A board that is cut has no rows of its own: its instances have its readings, but not its memory and activity, and one of
+// their own each. Its jobs do not repeat them.
+func TestPageOfInstances(t *testing.T) {
+	w := writer("", inventory(nil), Jobs{"1": {"7", "8"}})
+	page, _ := NewPage([]Counter{counterOf("DCGM_FI_DEV_POWER_USAGE", "gauge", "", "POWER"), counterOf("DCGM_FI_DEV_FB_USED", "gauge", "", "FBUSD"),
+		counterOf("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "gauge", "", "GRACT")}, everything)
+	w.Serve(page)
+	var b raw.Batch
+	w.Write(&b, noon, fixed{"POWER": {100, 300}, "FBUSD": {1, 9000, math.NaN(), 42}, "GRACT": {.1, .9, .5}})
+	got := map[string]int{}
+	for line := range strings.Lines(string(b.AppendText(nil))) {
+		if family, rest, _ := strings.Cut(line, "{"); !strings.HasPrefix(line, "#") {
+			_, instance, _ := strings.Cut(rest, `GPU_I_ID="`)
+			got[strings.TrimPrefix(family, "DCGM_FI_")+" "+rest[5:6]+" "+instance[:min(1, len(instance))]+rest[strings.LastIndexByte(rest, ' '):len(rest)-1]]++
+		}
+	}
+	want := map[string]int{"DEV_POWER_USAGE 0  100.000000": 1, "DEV_POWER_USAGE 1 2 300.000000": 2, "DEV_POWER_USAGE 1 9 300.000000": 2, "DEV_FB_USED 0  1": 1,
+		"DEV_FB_USED 1 9 42": 2, "PROF_GR_ENGINE_ACTIVE 0  0.100000": 1, "PROF_GR_ENGINE_ACTIVE 1 2 0.500000": 2}
+	if !maps.Equal(got, want) {
+		t.Errorf("serves %v, want %v\n%s", got, want, b.AppendText(nil))
+	}
+}
+
+// podsOf are holders by the UUID of a board and the id of an instance.
+type podsOf map[string][]canonical.Workload
+
+func (p *podsOf) Answer() any { return len(*p) }
+
+func (p *podsOf) Holding(devices []canonical.Device, _ []canonical.MIGPlace) (all [][]canonical.Workload) {
+	for _, d := range devices {
+		all = append(all, (*p)[d.UUID+d.Instance])
+	}
+	return all
+}
+
+// A Page names the pod of a device, the last of several, but not the Samples: the device is the same with another pod.
+func TestPagePods(t *testing.T) {
+	w := writer("", inventory(nil), Jobs{"0": {"4711"}})
+	page, _ := NewPage([]Counter{counterOf("DCGM_FI_DEV_GPU_TEMP", "gauge", "", "TMPTR"), counterOf("DCGM_FI_DEV_XID_ERRORS", "gauge", "", "XIDER")}, everything)
+	pods := podsOf{uuid0: {{Namespace: "ml", Pod: "a", Container: "c"}, {Namespace: "ml", Pod: `b"`, Container: "c"}}}
+	page.Pods = &pods
+	w.Serve(page)
+	var b raw.Batch
+	write := func() string {
+		b.Reset()
+		w.Write(&b, noon, fixed{"TMPTR": {40, 41, math.NaN(), 42}, "XIDER": {31}})
+		return string(b.AppendText(nil))
+	}
+	text := write()
+	for _, want := range []string{`modelName="NVIDIA H100 80GB HBM3",container="c",namespace="ml",pod="b\"",hpc_job="4711"} 40`, `,pod="b\"",err_code="31",hpc_job="4711"} 31`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	if strings.Count(text, "pod=") != 2 || strings.Contains(string(b.Exposition(nil, &b)), "pod=") {
+		t.Errorf("serves\n%s", text)
+	}
+	pods = podsOf{uuid1 + "9": {{Namespace: "web", Pod: "d"}}, "other": nil}
+	if text := write(); strings.Contains(text, `pod="b`) || !strings.Contains(text, `GPU_I_ID="9",container="",namespace="web",pod="d"} 42`) {
+		t.Errorf("after a change\n%s", text)
 	}
 }
 

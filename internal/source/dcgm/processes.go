@@ -62,7 +62,7 @@ func parseProcesses(output []byte) []source.Process {
 		if err != nil || pid <= 0 || !strings.HasPrefix(uuid, "GPU-") && !strings.HasPrefix(uuid, "MIG-") {
 			continue
 		}
-		p := source.Process{PID: int(pid), UUID: uuid, MemoryUsed: math.NaN(), Kind: canonical.ProcessCompute}
+		p := source.Process{PID: int(pid), UUID: uuid, MemoryUsed: math.NaN(), Kind: canonical.ProcessCompute, Utilization: math.NaN()}
 		if n, err := strconv.ParseUint(strings.TrimSpace(cells[2]), 10, 32); err == nil {
 			p.MemoryUsed = float64(n << 20)
 		}

@@ -125,6 +125,12 @@ func New(opts Options) *Source {
 	return s
 }
 
+// Installed reports whether dcgmi is in PATH.
+func Installed() bool {
+	_, err := exec.LookPath("dcgmi")
+	return err == nil
+}
+
 // Caps returns the static properties. A reading is a point if the period is the shortest; over a longer one the
 // profiling fields are averages.
 func (s *Source) Caps() source.Caps {

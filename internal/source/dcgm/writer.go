@@ -27,6 +27,7 @@ type Writer struct {
 
 	// Of a Page, if there is one.
 	page    *Page
+	pods    any // the answer of the Page's Pods that labels have
 	served  *rendering
 	chosen  func(dst []byte, b *raw.Batch) []byte
 	counted map[tallied]*tally
@@ -88,6 +89,11 @@ func (w *Writer) SetInventory(n Inventory) { w.inventory, w.dict = n, nil }
 // while the next Batch is filled.
 func (w *Writer) Write(b *raw.Batch, at time.Time, from Readings) {
 	w.refresh(at)
+	if w.page != nil && w.page.Pods != nil {
+		if now := w.page.Pods.Answer(); now != w.pods {
+			w.pods, w.dict = now, nil
+		}
+	}
 	if w.dict == nil {
 		w.learn()
 	}
@@ -149,12 +155,13 @@ func (w *Writer) writeLost(b *raw.Batch, from Readings) {
 
 // learn makes a Dict in which the id of a family is its index in Fields.
 func (w *Writer) learn() {
-	w.dict, w.served = raw.NewDict(), &rendering{Page: w.page}
+	w.dict, w.served = raw.NewDict(), &rendering{Page: w.page, cut: map[uint32][]uint32{}}
 	for f := range Fields {
 		w.dict.FamilyID([]byte(Fields[f].Family))
 	}
 	n := len(w.inventory.Devices)
 	w.labels, w.seen = make([]labels, n), make([]seen, n)
+	pods := w.podLabels()
 	for i := range w.inventory.Devices {
 		d, l := &w.inventory.Devices[i], &w.labels[i]
 		device := w.appendDevice(nil, d)
@@ -162,6 +169,7 @@ func (w *Writer) learn() {
 		if w.page != nil && w.page.driver != "" {
 			chosen = appendOptional(slices.Clone(device), ","+w.page.driver, d.Driver)
 		}
+		chosen = append(slices.Clip(chosen), pods[i]...)
 		if d.Board == i {
 			l.name, l.silent = w.block(plain, chosen, "}"), w.block(plain, chosen, silentLabel+"}")
 		}
@@ -173,10 +181,32 @@ func (w *Writer) learn() {
 			l.blocks = append(l.blocks, w.block(plain, chosen, tail))
 			l.clique = append(l.clique, w.block(clique, chosen, tail))
 		}
+		if d.IsInstance() {
+			for _, block := range w.labels[d.Board].blocks[1:] { // of further jobs
+				w.served.cut[block] = nil
+			}
+			first := w.labels[d.Board].blocks[0]
+			w.served.cut[first] = append(w.served.cut[first], l.blocks...)
+		}
 	}
 	if w.page != nil {
 		w.chosen = w.served.append
 	}
+}
+
+// podLabels returns the labels of each device's pod in a Page: one of a shared device, as in the exporter, the last by name.
+func (w *Writer) podLabels() [][]byte {
+	all := make([][]byte, len(w.inventory.Devices))
+	if w.page == nil || w.page.Pods == nil {
+		return all
+	}
+	for i, holders := range w.page.Pods.Holding(w.inventory.named(), w.inventory.MIGPlaces()) {
+		for _, h := range holders[max(0, len(holders)-1):] {
+			all[i] = exposition.AppendLabel(exposition.AppendLabel(nil, ",container", h.Container), ",namespace", h.Namespace)
+			all[i] = exposition.AppendLabel(all[i], ",pod", h.Pod)
+		}
+	}
+	return all
 }
 
 // block returns the id of the label block of labels and tail, in whose place a Page has chosen and tail.

@@ -99,8 +99,9 @@ func (l *processList) add(g *gpu) {
 	if g.lib.has(migCalls...) {
 		instances, _ = instancesOf(g.device, g.board, calls)
 	}
-	if len(instances) == 0 {
+	if first := len(l.all); len(instances) == 0 {
 		l.ask(g, g.device, "", calls)
+		g.measure(l.all[first:], calls)
 	}
 	for _, in := range instances {
 		for _, d := range in.devices {
@@ -125,7 +126,30 @@ func (l *processList) ask(g *gpu, d nvml.Device, instance string, calls func(str
 			if info.UsedGpuMemory == math.MaxUint64 { // NVML_VALUE_NOT_AVAILABLE: the driver does not account for it
 				memory = math.NaN()
 			}
-			l.all = append(l.all, source.Process{PID: int(info.Pid), UUID: g.uuid, Instance: instance, MemoryUsed: memory, Kind: kind.kind})
+			l.all = append(l.all, source.Process{PID: int(info.Pid), UUID: g.uuid, Instance: instance, MemoryUsed: memory, Kind: kind.kind, Utilization: math.NaN()})
 		}
+	}
+}
+
+// measure sets the Utilization of the processes of a board: the mean of the driver's samples since the last call. A process
+// without one was idle. NVML has no samples of MIG devices.
+func (g *gpu) measure(processes []source.Process, calls func(string)) {
+	const call = "nvmlDeviceGetProcessUtilization"
+	if len(processes) == 0 || !g.lib.has(call) {
+		return
+	}
+	calls(call)
+	samples, answer := g.device.GetProcessUtilization(g.sampled)
+	if answer != nvml.SUCCESS && answer != nvml.ERROR_NOT_FOUND { // no samples
+		return
+	}
+	for i := range processes {
+		p, sum, n := &processes[i], 0.0, 0
+		for _, s := range samples {
+			if g.sampled = max(g.sampled, s.TimeStamp); int(s.Pid) == p.PID && s.SmUtil <= 100 {
+				sum, n = sum+float64(s.SmUtil), n+1
+			}
+		}
+		p.Utilization = sum / 100 / float64(max(n, 1))
 	}
 }

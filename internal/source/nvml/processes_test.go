@@ -60,10 +60,47 @@ func lister(m *machine) {
 			}
 			return []nvml.ProcessInfo{{Pid: uint32(i + 1), UsedGpuMemory: 7}}, answer
 		}
+		b.GetProcessUtilizationFunc = func(uint64) ([]nvml.ProcessUtilizationSample, nvml.Return) { return nil, nvml.ERROR_NOT_SUPPORTED }
 		for _, list := range []*func() ([]nvml.ProcessInfo, nvml.Return){&b.GetGraphicsRunningProcessesFunc, &b.GetMPSComputeRunningProcessesFunc} {
 			*list = func() ([]nvml.ProcessInfo, nvml.Return) { return nil, nvml.ERROR_NOT_SUPPORTED }
 		}
 	}
+}
+
+// A process has the mean of the driver's samples since the previous list, and 0 without any; where the driver has no
+// samples of processes, nothing is known.
+func TestUtilizationOfProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(1)
+		lister(m)
+		var since []uint64
+		samples, answer := []nvml.ProcessUtilizationSample(nil), nvml.SUCCESS
+		m.boards[0].GetProcessUtilizationFunc = func(last uint64) ([]nvml.ProcessUtilizationSample, nvml.Return) {
+			since = append(since, last)
+			return samples, answer
+		}
+		r := newReader(t, m, nil)
+		defer r.Close()
+		for i, step := range []struct {
+			samples []nvml.ProcessUtilizationSample
+			answer  nvml.Return
+			want    float64
+		}{
+			{[]nvml.ProcessUtilizationSample{{Pid: 1, TimeStamp: 10, SmUtil: 40}, {Pid: 1, TimeStamp: 30, SmUtil: 20}, {Pid: 7, TimeStamp: 20, SmUtil: 90}}, nvml.SUCCESS, 0.3},
+			{nil, nvml.ERROR_NOT_FOUND, 0},
+			{[]nvml.ProcessUtilizationSample{{Pid: 1, TimeStamp: 40, SmUtil: 4294967295}, {Pid: 1, TimeStamp: 41, SmUtil: 8}}, nvml.SUCCESS, 0.08},
+			{nil, nvml.ERROR_NOT_SUPPORTED, math.NaN()},
+		} {
+			samples, answer = step.samples, step.answer
+			list, err := r.Processes(t.Context())
+			if err != nil || len(list) != 1 || list[0].Utilization != step.want && !(list[0].Utilization != list[0].Utilization && step.want != step.want) {
+				t.Errorf("list %d: %+v, %v; want %v", i, list, err, step.want)
+			}
+		}
+		if !slices.Equal(since, []uint64{0, 30, 30, 41}) {
+			t.Errorf("asked since %v", since)
+		}
+	})
 }
 
 // While a board's list hangs there is no list, no other is begun, and every reading comes.

@@ -91,7 +91,8 @@ func TestCSVTicks(t *testing.T) {
 		gaps       string
 	}{
 		{"a timestamp is a tick", "timestamp,gpu_id,power_w\n1,0,1\n1,1,1\n2,0,2\n2,1,2\n5,1,3\n", Options{}, 3, "[1s 3s]"},
-		{"two ticks within a hundredth of a second", "timestamp,gpu_id,power_w\n1,0,1\n1,1,1\n1,0,2\n1,1,2\n2,0,3\n", Options{}, 3, "[1s 1s]"},
+		{"two ticks of one time, of which the first was late", "timestamp,gpu_id,power_w\n1,0,1\n1,1,1\n1,0,2\n1,1,2\n3,0,3\n", Options{}, 3, "[1s 1s]"},
+		{"three, and two at the end", "timestamp,gpu_id,power_w\n1,0,1\n1,0,2\n1,0,3\n7,0,4\n7,0,5\n", Options{}, 5, "[1.5s 1.5s 3s 1.5s]"},
 		{"the period that was asked for", "timestamp,gpu_id,power_w\n1,0,1\n2,0,2\n5,0,3\n", Options{Period: 100 * time.Millisecond}, 3, "[100ms 100ms]"},
 		{"a device that comes again", "gpu_id,power_w\n0,1\n1,1\n0,2\n0,3\n", Options{}, 3, "[1s 1s]"},
 		{"instances are devices", "gpu_id,power_w\n7:1,1\n7:2,1\n7,2\n7:1,3\n", Options{}, 2, "[1s]"},

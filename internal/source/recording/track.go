@@ -27,8 +27,19 @@ type track struct {
 // for the days between them.
 const longestGap = time.Hour
 
+// spread moves a tick with the time of the one before it, which was late, to the middle of its neighbours, the last of several first:
+// without it the ticks after them would play later than they were taken.
+func (t *track) spread() {
+	for i := len(t.times) - 2; i > 0; i-- {
+		if gap := t.times[i+1].Sub(t.times[i-1]); gap > 0 && t.times[i].Equal(t.times[i-1]) {
+			t.times[i] = t.times[i].Add(gap / 2)
+		}
+	}
+}
+
 // settle sets a missing period to the median gap.
 func (t *track) settle() {
+	t.spread()
 	if t.caps.Period > 0 {
 		return
 	}

@@ -37,6 +37,9 @@ var ClassNames = func() (names [canonical.NumClasses]ClassName) {
 // InMIG stands for the class of a board that is known only from its instances.
 var InMIG = ClassName{"in MIG instances", "in MIG"}
 
+// BusyByUtil stands for the class of a device of which only GPU-Util is known, and is not 0.
+var BusyByUtil = ClassName{"busy by GPU-Util", "busy"}
+
 // ActionWords returns an action in words, such as "reset GPU".
 func ActionWords(a canonical.Action) string {
 	return strings.NewReplacer("_", " ", "gpu", "GPU", "vm", "VM").Replace(a.String())

@@ -67,7 +67,11 @@ var handlers = map[string]handler{
 	},
 	"gpu_xid_last_change_timestamp_seconds": func(r *reader, s *sample) { r.gpu(s).XIDAt = instant(s.value) },
 
-	"gpu_real_utilization_ratio":               number(func(r *reader, s *sample) *float64 { return &r.gpu(s).RealUtilization }),
+	"gpu_real_utilization_ratio": func(r *reader, s *sample) {
+		if isShare(s.value) {
+			r.gpu(s).RealUtilization = s.value
+		}
+	},
 	"gpu_real_utilization_seconds_total":       number(func(r *reader, s *sample) *float64 { return &r.gpu(s).UtilizedSeconds }),
 	"gpu_real_utilization_known_seconds_total": number(func(r *reader, s *sample) *float64 { return &r.gpu(s).KnownSeconds }),
 	"gpu_allocations":                          number(func(r *reader, s *sample) *float64 { return &r.gpu(s).Holders }),
@@ -126,6 +130,9 @@ var handlers = map[string]handler{
 	"build_info": func(r *reader, s *sample) { r.node.Version = s.label("version") },
 }
 
+// isShare reports whether a value can be a ratio, as far as it fits a screen: 1e300 does not.
+func isShare(v float64) bool { return v >= 0 && v < 10 }
+
 // classOf returns the class that a sample is labelled with.
 func classOf(s *sample) (c canonical.Class, known bool) {
 	i := slices.IndexFunc(canonical.Classes[:], func(c canonical.ClassInfo) bool { return c.Name == s.label("class") })
@@ -163,7 +170,7 @@ func ofFields(fields []canonical.Field) handler {
 		for _, l := range names {
 			key = append(append(key, b.label(l.Name)...), 0)
 		}
-		if f, known := byValues[string(key)]; known {
+		if f, known := byValues[string(key)]; known && (canonical.Fields[f].Unit != canonical.Ratio || isShare(s.value)) {
 			r.deviceOf(b).gpu.Values[f] = s.value
 		}
 	}

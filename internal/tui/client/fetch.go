@@ -240,6 +240,9 @@ func unreachable(err error, patience time.Duration) error {
 	if unknown, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fmt.Errorf("%w; name its CA (tls_config: {ca_file: …}) in the file of --tui.http-config, and a host name that the certificate has", unknown.Err)
 	}
+	if unknown, ok := errors.AsType[*net.DNSError](err); ok && unknown.IsNotFound {
+		return fmt.Errorf("no host is called %s; check its name, and whether it needs its domain", unknown.Name)
+	}
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
 		return fmt.Errorf("%w; does kpulse-proxy run there, at that port?", dial.Err)

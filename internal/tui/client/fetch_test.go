@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -77,6 +78,13 @@ func TestFollowKeepsToThePeriodAndRecovers(t *testing.T) {
 	})
 }
 
+// nameless is a network in which no host has a name.
+type nameless struct{}
+
+func (nameless) RoundTrip(r *http.Request) (*http.Response, error) {
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: r.URL.Hostname(), IsNotFound: true}}
+}
+
 func TestFetchErrors(t *testing.T) {
 	server := httptest.NewTLSServer(answer(200, healthyBody))
 	defer server.Close()
@@ -93,6 +101,7 @@ func TestFetchErrors(t *testing.T) {
 		{"control characters", "HTTP 500 Internal Server Error: a [31mb", Target{URL: "http://n/metrics", Client: scripted(answer(500, "a\x1b[31mb\r\n"))}},
 		{"our own pipeline", "source s: is away; start it", Target{URL: InProcess, Client: scripted(answer(502, "source s: is away; start it\nx"))}},
 		{"no URL", "this is not a URL", Target{URL: "http://[::1"}},
+		{"no such host", "no host is called gpu7; check its name", Target{URL: "http://gpu7/metrics", Client: &http.Client{Transport: nameless{}}}},
 		{"nobody there", "connection refused; does kpulse-proxy run there", Target{URL: "http://127.0.0.1:1/metrics"}},
 	} {
 		f := NewFetcher(test.target)

@@ -165,13 +165,24 @@ func (g *GPU) MeanUtilization() float64 {
 	return g.UtilizedSeconds / g.KnownSeconds
 }
 
-// Label returns the name of g in messages, such as GPU 3 or GPU 3 MIG 9.
-func (g *GPU) Label() string {
-	if g.IsInstance() {
-		return "GPU " + g.GPU + " MIG " + g.Instance
-	}
-	return "GPU " + g.GPU
+// Unprofiled reports whether GPU-Util is all that is known of how much g is used: without profiling counters there is no
+// real utilization.
+func (g *GPU) Unprofiled() bool {
+	v := &g.Values
+	return canonical.Given(v[canonical.NVMLUtilization]) && !canonical.Given(g.RealUtilization) &&
+		!canonical.Given(v[canonical.SMActive]) && !canonical.Given(v[canonical.GraphicsEngineActive])
 }
+
+// Use returns the metric that shows how much g is used: GPU-Util if there is no other.
+func (g *GPU) Use() Metric {
+	if g.Unprofiled() {
+		return MetricNVML
+	}
+	return MetricReal
+}
+
+// Label returns the name of g in messages, such as GPU 3 or GPU 3:9.
+func (g *GPU) Label() string { return "GPU " + g.ID() }
 
 // ID returns the short name of g: 3, or 3:9 for an instance.
 func (g *GPU) ID() string {

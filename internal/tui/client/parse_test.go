@@ -128,9 +128,16 @@ func TestParseSourceDown(t *testing.T) {
 	}
 }
 
-// TestParseStoresEveryField gives each field its own value, by the names of canonical.Fields.
+// TestParseStoresEveryField gives each field its own value, by the names of canonical.Fields: its number, or for ratios a hundredth of
+// that.
 func TestParseStoresEveryField(t *testing.T) {
 	var body strings.Builder
+	valueOf := func(f canonical.Field) float64 {
+		if canonical.Fields[f].Unit == canonical.Ratio {
+			return float64(f) / 100
+		}
+		return float64(f)
+	}
 	body.WriteString("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\"} 1\nkpulse_gpu_info{gpu=\"0\",uuid=\"u\"} 1\n")
 	for f := range canonical.NumFields {
 		info := canonical.Fields[f]
@@ -139,7 +146,7 @@ func TestParseStoresEveryField(t *testing.T) {
 			labels = info.Labels + "," + labels // in an order that we do not write
 		}
 		if f != canonical.ClockEvents {
-			body.WriteString("kpulse_" + info.Name + "{" + labels + "} " + strconv.Itoa(int(f)) + "\n")
+			body.WriteString("kpulse_" + info.Name + "{" + labels + "} " + strconv.FormatFloat(valueOf(f), 'g', -1, 64) + "\n")
 		}
 	}
 	body.WriteString(`kpulse_gpu_clock_event_active{gpu="0",uuid="u",reason="sw_thermal"} 1` + "\n")
@@ -150,8 +157,8 @@ func TestParseStoresEveryField(t *testing.T) {
 	}
 	g := n.GPUs[0]
 	for f := range canonical.NumFields {
-		if v := g.Values[f]; f != canonical.ClockEvents && v != float64(f) {
-			t.Errorf("%s %s: %v, want %d", canonical.Fields[f].Name, canonical.Fields[f].Labels, v, f)
+		if v := g.Values[f]; f != canonical.ClockEvents && v != valueOf(f) {
+			t.Errorf("%s %s: %v, want %v", canonical.Fields[f].Name, canonical.Fields[f].Labels, v, valueOf(f))
 		}
 	}
 	if !slices.Equal(g.ClockEvents, []string{"sw_thermal"}) {
@@ -284,6 +291,16 @@ kpulse_gpu_info{hostname="n",gpu="2",uuid="c"} 1
 	for i, want := range []bool{false, true, false, false, false} {
 		if got := n.GPUs[i].Cut; got != want {
 			t.Errorf("device %d is cut into instances: %v, want %v", i, got, want)
+		}
+	}
+}
+
+// TestParseRefusesRatios: what cannot be a ratio is no reading, and does not fill the screen.
+func TestParseRefusesRatios(t *testing.T) {
+	for text, given := range map[string]bool{"0": true, "0.5": true, "1.0001": true, "1e300": false, "-1": false, "+Inf": false, "NaN": false, "1000": false} {
+		g := mustParse(t, []byte("kpulse_gpu_info{gpu=\"0\"} 1\nkpulse_gpu_real_utilization_ratio{gpu=\"0\"} "+text+"\nkpulse_gpu_sm_active_ratio{gpu=\"0\"} "+text+"\n")).GPUs[0]
+		if canonical.Given(g.RealUtilization) != given || canonical.Given(g.Values[canonical.SMActive]) != given {
+			t.Errorf("%s is %v and %v", text, g.RealUtilization, g.Values[canonical.SMActive])
 		}
 	}
 }

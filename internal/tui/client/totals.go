@@ -104,7 +104,7 @@ func (u *Unit) Work() Work {
 	for _, g := range u.Devices() {
 		switch {
 		case g.Class == canonical.Idle:
-		case g.Class != canonical.ClassUnknown:
+		case g.Class != canonical.ClassUnknown, g.Unprofiled(): // idle has a class without profiling too
 			return Busy
 		case g != u.Board || len(u.Instances) == 0:
 			work = WorkUnknown
@@ -125,6 +125,7 @@ type Totals struct {
 	// Real is the mean of known real utilizations, of the boards in Claims if there are any:
 	// then it can be compared with GPU util, and all screens show the same number for a node.
 	Real         float64
+	Util         float64 // mean GPU-Util of the boards without profiling counters
 	Claims       Claims
 	Holders      int     // idle boards that hold memory
 	Held         float64 // that memory in bytes
@@ -156,7 +157,7 @@ func (c *Claims) add(util, real float64) {
 // TotalsOf sums up gpus, devices of nodes, whose readings have not expired at now.
 func TotalsOf(nodes Nodes, gpus []*GPU, now time.Time) Totals {
 	var t Totals
-	var known, shown int
+	var known, shown, unprofiled int
 	for u := range Units(gpus) {
 		t.Boards++
 		g := u.Lead()
@@ -184,6 +185,9 @@ func TotalsOf(nodes Nodes, gpus []*GPU, now time.Time) Totals {
 			t.Real += v
 			known++
 			t.Claims.add(g.Values[canonical.NVMLUtilization], v)
+		} else if g.Unprofiled() {
+			t.Util += g.Values[canonical.NVMLUtilization]
+			unprofiled++
 		}
 		used, memory := u.Memory()
 		if work == Idling && used >= heldFrom {
@@ -193,6 +197,7 @@ func TotalsOf(nodes Nodes, gpus []*GPU, now time.Time) Totals {
 		t.Power, t.Limit = t.Power+g.Values[canonical.Power], t.Limit+g.Values[canonical.PowerLimit]
 		t.Used, t.Memory = t.Used+used, t.Memory+memory
 	}
+	t.Util /= float64(unprofiled)
 	if t.Real /= float64(known); t.Claims.Boards > 0 {
 		t.Real = t.Claims.Real
 	}

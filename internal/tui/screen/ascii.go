@@ -5,7 +5,7 @@ import "unicode/utf8"
 // folded maps runes to the ASCII runes that replace them on a terminal without Unicode. Bars, levels
 // and lines keep their shape; the others keep their meaning.
 var folded = map[rune]rune{
-	'─': '-', '│': '|', '╭': '+', '╮': '+', '╰': '+', '╯': '+', '├': '+', '└': '`',
+	'─': '-', '│': '|', '╭': '+', '╮': '+', '╰': '+', '╯': '+', '├': '+',
 	'┤': '+', '┬': '+', '┴': '+', '┼': '+', '━': '=', '╸': '-', '═': '#', '╍': '%', '╌': ' ',
 	'█': '#', '▉': '#', '▊': '#', '▋': '#', '▌': '#', '▍': '-', '▎': '-', '▏': '-',
 	'▁': '_', '▂': '.', '▃': ':', '▄': '-', '▅': '=', '▆': '+', '▇': '*',

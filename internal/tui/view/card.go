@@ -117,6 +117,9 @@ const barLabel, barNumbers = 5, 16
 func drawBars(r screen.Rect, g *client.GPU) {
 	for y, b := range cardBars {
 		at := r.Row(y)
+		if b.metric == client.MetricReal && g.Unprofiled() {
+			b.label, b.metric = "util", client.MetricNVML
+		}
 		at.Text(0, 0, barLabel, b.label, styleLabel)
 		drawBar(at.Sub(barLabel, 0, at.W-barLabel-barNumbers, 1), g, b.metric, false)
 		numbers := readingOf(g, b.metric, true)
@@ -146,9 +149,9 @@ func drawInstances(r screen.Rect, s *State, u *client.Unit) {
 	}
 }
 
-// instanceID and instanceBar are the widths of the index of an instance, and of index and profile;
-// instanceNumbers is that of its utilization and memory.
-const instanceID, instanceBar, instanceNumbers = 2, 14, widthPercent + len(" mem ") + widthWhole + 1
+// instanceID is the least width of the index of an instance, instanceBar that of index and profile; instanceNumbers is that of its
+// utilization and memory.
+const instanceID, instanceBar, instanceNumbers = 3, 14, widthPercent + len(" mem ") + widthWhole + 1
 
 // drawInstance draws one MIG instance in a row, its class after it if there is room.
 func drawInstance(r screen.Rect, s *State, g *client.GPU) {
@@ -162,8 +165,9 @@ func drawInstance(r screen.Rect, s *State, g *client.GPU) {
 		at = r.Sub(0, 0, r.W-shortClass-1, 1)
 		r.Text(at.W+1, 0, shortClass, classOf(g).Short, classOf(g).style)
 	}
-	at.TextRight(0, 0, instanceID, g.Instance, stylePlain)
-	at.Text(instanceID+1, 0, instanceBar-instanceID-2, g.Profile, styleLabel)
+	id := max(instanceID, screen.Width(g.ID()))
+	at.TextRight(0, 0, id, g.ID(), stylePlain)
+	at.Text(id+1, 0, instanceBar-id-2, g.Profile, styleLabel)
 	drawBar(at.Sub(instanceBar, 0, at.W-instanceBar-instanceNumbers, 1), g, client.MetricReal, true)
 	memory := number(g.Values[canonical.FramebufferUsedRatio], whole, stylePlain)
 	at.Number(0, 0, at.W, memory.text, memory.style)

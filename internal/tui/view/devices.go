@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -32,8 +33,12 @@ func drawDevices(r screen.Rect, s *State) (used int) {
 // deviceColumns returns the columns of the table of devices. Widths fit the title, the mark of the
 // order and all usual readings.
 func deviceColumns(s *State) []column[*client.GPU] {
+	history := "HISTORY"
+	if !slices.ContainsFunc(s.GPUs, func(g *client.GPU) bool { return !g.Unprofiled() }) {
+		history = "UTIL HISTORY"
+	}
 	columns := []column[*client.GPU]{
-		{title: "GPU", width: 4, left: true, metric: client.MetricIndex, draw: drawIndex},
+		{title: "GPU", width: indexWidth(s), left: true, metric: client.MetricIndex, draw: drawIndex},
 		{title: "NODE", width: nodeWidth(s), rank: 4, left: true, cell: func(_ *State, g *client.GPU) piece { return piece{g.Hostname, styleLabel} }},
 		{title: "HEALTH", width: badgeWidth + 2, rank: 3, left: true, metric: client.MetricSeverity, draw: drawHealth},
 		{width: 6, flex: 18, rank: 2, left: true, metric: client.MetricReal, draw: func(r screen.Rect, s *State, g *client.GPU) {
@@ -55,7 +60,7 @@ func deviceColumns(s *State) []column[*client.GPU] {
 		readingColumn("OCC", widthWhole, 18, client.MetricOccupancy),
 		readingColumn("NVL GB/s", 8, 19, client.MetricNVLink),
 		readingColumn("SM MHz", 6, 20, client.MetricSMClock),
-		{title: "HISTORY", width: 12, flex: 28, rank: 10, left: true, draw: func(r screen.Rect, s *State, g *client.GPU) { drawTrend(r, s, g, client.MetricReal) }},
+		{title: history, width: 12, flex: 28, rank: 10, left: true, draw: func(r screen.Rect, s *State, g *client.GPU) { drawTrend(r, s, g, client.MetricReal) }},
 		{title: "WORKLOAD", width: 14, flex: 26, rank: 21, left: true, cell: func(s *State, g *client.GPU) piece {
 			if p, ok := problemOf(s, g); ok {
 				return p.line()
@@ -84,8 +89,7 @@ func readingColumn(title string, width, rank int, m client.Metric) column[*clien
 // health may be omitted.
 func drawIndex(r screen.Rect, _ *State, g *client.GPU) {
 	if g.IsInstance() {
-		r.Text(1, 0, 1, "└", styleFaint)
-		r.Number(2, 0, 2, g.Instance, stylePlain)
+		r.Number(0, 0, r.W, g.ID(), stylePlain)
 		return
 	}
 	st := styleStrong
@@ -93,7 +97,16 @@ func drawIndex(r screen.Rect, _ *State, g *client.GPU) {
 		st = health.style
 		r.Text(0, 0, 1, health.glyph(), st)
 	}
-	r.Number(1, 0, 3, g.GPU, st)
+	r.Number(1, 0, r.W-1, g.GPU, st)
+}
+
+// indexWidth returns the width of the indexes of devices.
+func indexWidth(s *State) int {
+	w := 4 // ✖127
+	for _, g := range s.GPUs {
+		w = max(w, screen.Width(g.ID()))
+	}
+	return w
 }
 
 // drawHealth writes the health of a board, or the profile of an instance; if the readings are old,
@@ -124,14 +137,19 @@ func drawClass(r screen.Rect, s *State, g *client.GPU) {
 	r.Text(0, 0, r.W, text, label.style)
 }
 
-// nodeWidth returns the width of the names of machines, or 0 if there is only one.
+// nodeWidth returns the width of the names of machines, or 0 if there is only one. Those of nodes that have stopped answering take
+// little of it.
 func nodeWidth(s *State) (w int) {
-	const most = 24
+	const most, stopped = 24, 12
 	if !s.Nodes.Several() {
 		return 0
 	}
 	for _, g := range s.GPUs {
-		w = max(w, screen.Width(g.Hostname))
+		name := screen.Width(g.Hostname)
+		if n := s.Nodes.Of(g); n != nil && n.Stopped() {
+			name = min(name, stopped)
+		}
+		w = max(w, name)
 	}
 	return min(max(w, len("NODE")), most)
 }

@@ -2,6 +2,7 @@ package view
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
@@ -13,6 +14,9 @@ const explainWord = 16
 // explainLines returns explanations of the selected device first, then of all readings, classes
 // and conditions.
 func explainLines(s *State) (lines []textLine) {
+	if s.Explained != "" {
+		return explainedLines(s.Explained)
+	}
 	add := func(word, text string) { lines = append(lines, textLine{word: word, text: text}) }
 	if info := &client.Metrics[s.Metric]; s.Metric > client.MetricReal {
 		lines = append(lines, heading(info.Title), textLine{word: info.Name, text: info.Help}, textLine{})
@@ -26,7 +30,8 @@ func explainLines(s *State) (lines []textLine) {
 	add("wasted", "is the gap between GPU util and real utilization, over the GPUs that report both, in whole GPUs: 4 of 8 wasted is as if "+
 		"4 looked busy and did nothing. The mean of real utilization is over the same GPUs. On a bar the mark is GPU util, and the shaded "+
 		"part before it is wasted.")
-	add("busy, idle", "count GPUs by their class. One without a class is neither.")
+	add("busy, idle", "count GPUs by their class. One without a class is neither. Without profiling counters there is no real utilization: bars, "+
+		"histories and these counts are then of GPU util, in gray.")
 	lines = append(lines, textLine{}, heading("Readings"))
 	for m := client.MetricReal; m < client.NumMetrics; m++ {
 		add(client.Metrics[m].Name, client.Metrics[m].Title+". "+client.Metrics[m].Help)
@@ -81,4 +86,17 @@ func weightsText(s *State) string {
 		}
 	}
 	return "not reported yet"
+}
+
+// explainedLines returns the lines of a text of the mode explain, in which words have their texts from the tenth column on.
+func explainedLines(text string) (lines []textLine) {
+	const column = 10
+	for line := range strings.SplitSeq(text, "\n") {
+		l := textLine{text: line}
+		if len(line) > column && line[column-2:column] == "  " {
+			l = textLine{word: strings.TrimSpace(line[:column]), text: line[column:]}
+		}
+		lines = append(lines, l)
+	}
+	return lines
 }

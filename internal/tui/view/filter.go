@@ -226,7 +226,7 @@ func compareMetric(m client.Metric, want string, holds func(a, b float64) bool) 
 
 // mentions reports whether any word of g contains a text.
 func mentions(g *client.GPU, text string) bool {
-	all := []string{"gpu " + g.GPU}
+	all := []string{"gpu " + g.ID()}
 	for _, words := range texts {
 		all = append(all, words(g)...)
 	}

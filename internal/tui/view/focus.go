@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -54,6 +55,7 @@ func drawFocus(r screen.Rect, s *State) {
 	in := drawFrame(r, s, g, true)
 	hit(r, s, Hit{Key: g.Key})
 	facts := drawFacts(in, s, g)
+	facts += drawProcesses(in.Sub(0, facts, in.W, in.H-facts), s, g)
 	drawReadings(in.Sub(0, facts, in.W, in.H-facts), r.Row(r.H-1), s, g)
 	if freshness, _ := s.Freshness(selected); freshness == client.Stale {
 		in.Dim(styleFaint)
@@ -84,6 +86,27 @@ func drawFacts(r screen.Rect, s *State, g *client.GPU) (rows int) {
 	drawPairs(r.Row(rows+1), "", g.Model, "profile", g.Profile, "", g.UUID, "PCI", g.PCIBusID, "driver", g.Driver, "", g.Name)
 	rows += 2
 	return rows + drawJob(r.Sub(0, rows, r.W, 1), s.Job)
+}
+
+// drawProcesses lists the processes of the device, if its node lists them, in a part of r, and returns the rows that it took.
+func drawProcesses(r screen.Rect, s *State, g *client.GPU) (rows int) {
+	const least, part = 14, 4 // the least height with processes, and their share of it
+	var all []holding
+	for i := range s.Processes {
+		if k := s.Processes[i].Key; k == g.Key || !g.IsInstance() && k.Node == g.Key.Node && k.UUID == g.Key.UUID {
+			all = append(all, holding{gpu: g, Process: &s.Processes[i]})
+		}
+	}
+	if len(all) == 0 || r.H < least {
+		return 0
+	}
+	shown := min(len(all), r.H/part)
+	drawTable(r, s, ofProcess, all[:shown], func(screen.Rect, holding) int { return 0 })
+	if rows = 1 + shown; shown < len(all) {
+		r.Text(0, rows, r.W, fmt.Sprintf("and %d more, which 4 lists", len(all)-shown), styleFaint)
+		rows++
+	}
+	return rows
 }
 
 // workloadOf returns the mean utilization and the workload of a device, as pairs.
@@ -187,7 +210,9 @@ func drawCharts(r screen.Rect, s *State, g *client.GPU) {
 	for i, metrics := range focusCharts {
 		if i == 0 || s.History.Knows(g.Key, metrics[0]) {
 			lines := []line{{g, metrics[0], barStyle(metrics[0])}}
-			if len(metrics) > 1 {
+			if i == 0 && g.Unprofiled() {
+				lines[0].metric, lines[0].style = metrics[1], behindStyle
+			} else if len(metrics) > 1 {
 				lines = append(lines, line{g, metrics[1], behindStyle})
 			}
 			charts = append(charts, lines)
@@ -197,8 +222,11 @@ func drawCharts(r screen.Rect, s *State, g *client.GPU) {
 	if r.H >= mainHeight && len(charts) > 1 {
 		low, columns = r.H*2/5, min(len(charts)-1, r.W/chartSize.w)
 	}
-	title := append(legend(s, charts[0][0]), legend(s, charts[0][1])...)
-	drawChart(r.Sub(0, 0, r.W, r.H-low), s, append(title, piece{bandSign, styleBand | screen.Shaded}, piece{" wasted", styleLabel}), charts[0], true)
+	title := legend(s, charts[0][0])
+	if len(charts[0]) > 1 {
+		title = append(append(title, legend(s, charts[0][1])...), piece{bandSign, styleBand | screen.Shaded}, piece{" wasted", styleLabel})
+	}
+	drawChart(r.Sub(0, 0, r.W, r.H-low), s, title, charts[0], true)
 	for i := range columns {
 		x, next := i*r.W/columns, (i+1)*r.W/columns
 		title = nil

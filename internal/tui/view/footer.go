@@ -18,12 +18,12 @@ var presetNames = map[string]string{"ai": "AI/ML", "hpc": "HPC", "mem": "Memory-
 var hints = map[string]string{
 	Fleet:   "?=help, enter=focus, /=filter, s=sort, p=plot, w=jobs, d=density, e=events, i=explain, q=quit",
 	Focus:   "?=help, esc=back, [ ]=other GPU, + -=window, p=plot, i=explain",
-	Plot:    "?=help, esc=back, ← →=cursor, < >=reading, + -=window",
+	Plot:    "?=help, esc=back, arrows=cursor, < >=reading, + -=window",
 	Jobs:    "?=help, esc=back, enter=focus, /=filter",
 	Nodes:   "?=help, esc=back, e=events",
-	Help:    "?=close, ↑ ↓=scroll, i=explain, e=events",
-	Explain: "i=close, ↑ ↓=scroll, ?=help, e=events",
-	Events:  "e=close, ↑ ↓=scroll, ?=help, i=explain",
+	Help:    "?=close, PgUp PgDn=scroll, i=explain, e=events",
+	Explain: "i=close, PgUp PgDn=scroll, ?=help, e=events",
+	Events:  "e=close, PgUp PgDn=scroll, ?=help, i=explain",
 }
 
 // drawFooter writes the prompt, else the latest message, else the nodes or source that cannot be

@@ -33,7 +33,7 @@ var ladder = []struct {
 	scenarios []string
 }{
 	{40, 10, Fleet, []string{"one", "eight", "many", "sick", "wasted"}},
-	{80, 24, Fleet, []string{"one", "four", "eight", "wasted", "missing", "stale", "expired", "mig", "nodes", "silent", "sorted", "none"}},
+	{80, 24, Fleet, []string{"one", "unprofiled", "four", "eight", "wasted", "missing", "stale", "expired", "mig", "nodes", "silent", "sorted", "none"}},
 	{100, 30, Fleet, []string{"sixteen"}},
 	{120, 30, Fleet, []string{"one", "story"}},
 	{120, 40, Fleet, []string{"sick", "mig", "wasted", "story"}},
@@ -55,13 +55,13 @@ var ladder = []struct {
 	{100, 30, Focus, []string{"eight"}},
 	{120, 30, Focus, []string{"one"}},
 	{140, 40, Focus, []string{"story"}},
-	{120, 40, Focus, []string{"one"}},
+	{120, 40, Focus, []string{"one", "unprofiled"}},
 	{160, 45, Focus, []string{"sick", "racks", "cut", "story", "mono"}},
 	{240, 67, Focus, []string{"sixteen"}},
 	{300, 80, Focus, []string{"story"}},
 
 	{40, 10, Plot, []string{"four"}},
-	{80, 24, Plot, []string{"four", "sixteen", "racks"}},
+	{80, 24, Plot, []string{"four", "unprofiled", "sixteen", "racks"}},
 	{100, 30, Plot, []string{"story"}},
 	{120, 40, Plot, []string{"sick", "many"}},
 	{160, 45, Plot, []string{"four", "sixteen", "cursor", "racks"}},
@@ -80,8 +80,11 @@ type goldenFrame struct {
 var further = []goldenFrame{
 	{40, 10, Jobs, "", "eight", nil},
 	{80, 24, Jobs, "", "eight", nil},
+	{80, 24, Focus, "", "one", manyProcesses},
+	{120, 40, Focus, "", "one", manyProcesses},
 	{160, 45, Jobs, "", "mig", someProcesses},
 	{240, 67, Jobs, "", "racks", someProcesses},
+	{80, 24, Fleet, "", "unprofiled", func(s *State) { s.Density = int(densityTable) }},
 	{80, 24, Jobs, "", "none", nil},
 	{80, 24, Jobs, "", "four", inJob},
 	{160, 45, Focus, "", "four", inJob},

@@ -26,7 +26,11 @@ func drawHeader(r screen.Rect, s *State) {
 		right(7, piece{s.Now.Format(time.TimeOnly), styleLabel}),
 		right(1, freshnessPiece(s)),
 	}, heldItems(&t), hidden)
-	real := []piece{{"real ", styleLabel}, {fmt.Sprintf("%*s", widthPercent, number(t.Real, percent, styleStrong).text), styleStrong}}
+	label, use, useStyle := "real ", t.Real, utilStyle(t.Real)
+	if !canonical.Given(use) && canonical.Given(t.Util) {
+		label, use, useStyle = "GPU-Util ", t.Util, barStyle(client.MetricNVML)
+	}
+	real := []piece{{label, styleLabel}, {fmt.Sprintf("%*s", widthPercent, number(use, percent, styleStrong).text), styleStrong}}
 	if r.H == 1 {
 		drawLine(r.Sub(x, 0, r.W, 1), append(first, right(3, real...)))
 		return
@@ -35,7 +39,7 @@ func drawHeader(r screen.Rect, s *State) {
 	from, to := drawLine(r.Row(1), totalItems(&t, real))
 	if w := min(to-from, 40); w >= 8 {
 		bar := r.Sub(from-1, 1, w, 1)
-		bar.Bar(screen.Thick, t.Real, utilStyle(t.Real), styleTrack)
+		bar.Bar(screen.Thick, use, useStyle, styleTrack)
 		if t.Claims.Boards > 0 {
 			bar.Mark(screen.Thick, t.Real, t.Claims.Util, styleUtil0, styleStrong)
 		}

@@ -156,3 +156,31 @@ func TestHeaderSaysAllOnlyOfAll(t *testing.T) {
 		}
 	}
 }
+
+// TestWithoutProfiling: of GPUs at 0, 20, 40 and 100 % of GPU-Util without profiling counters, everything shows GPU-Util, by its name.
+func TestWithoutProfiling(t *testing.T) {
+	for _, test := range []struct {
+		view    string
+		density density
+		want    []string
+	}{
+		{Fleet, densityAuto, []string{"GPU-Util  40.0%", "3 busy  1 idle", "util ", " 20.0%", "busy"}},
+		{Fleet, densityTable, []string{"GPU-Util  40.0%", "UTIL HISTORY", "20% busy", "0% idle"}},
+		{Fleet, densityMap, []string{"GPU-Util  40.0%", "100%", " 20%"}},
+		{Focus, densityAuto, []string{"busy by GPU-Util", "━━ GPU util  40.0%"}},
+		{Plot, densityAuto, []string{"GPU util  40.0%"}},
+		{Nodes, densityAuto, []string{"--  40%"}},
+	} {
+		s := state("unprofiled")
+		s.Density = int(test.density)
+		g, _ := at(s, test.view, 120, 40)
+		for _, want := range test.want {
+			if !strings.Contains(g.Glyphs(), want) {
+				t.Errorf("%s, density %d: no %q in\n%s", test.view, test.density, want, g.Glyphs())
+			}
+		}
+		if text := g.Glyphs(); strings.Contains(text, "wasted") || strings.Contains(text, " real ") {
+			t.Errorf("%s, density %d: real utilization is named, and not known:\n%s", test.view, test.density, text)
+		}
+	}
+}

@@ -10,14 +10,14 @@ type HelpEntry struct{ Name, Help string }
 // viewKeys are the keys that a view itself has, which the help lists first.
 var viewKeys = map[string][]HelpEntry{
 	Fleet: {{"Enter", "focus on the selected GPU, as a second click does"}},
-	Focus: {{"↑ ↓ PgDn", "scroll where there is more, else select another GPU"}},
+	Focus: {{"Up Down PgDn", "scroll where there is more, else select another GPU"}},
 	Plot: {
-		{"← →", "move a cursor through the history; the numbers are the readings there"},
+		{"Left Right", "move a cursor through the history; the numbers are the readings there"},
 		{"< >", "the previous reading, or the next one"},
-		{"↑ ↓ PgDn", "scroll where there is more"},
+		{"Up Down PgDn", "scroll where there is more"},
 	},
 	Jobs:  {{"PgUp PgDn", "scroll"}},
-	Nodes: {{"↑ ↓ PgDn", "scroll"}},
+	Nodes: {{"Up Down PgDn", "scroll"}},
 }
 
 // helpSection is a part of the help with its title.
@@ -66,7 +66,7 @@ func helpLines(name string, keys, commands []HelpEntry) (lines []textLine) {
 }
 
 // helpColumn is the least width of a column of the help, helpWord the width of its words.
-const helpColumn, helpWord = 62, 14
+const helpColumn, helpWord = 57, 14
 
 // drawText draws lines in as many columns of at least columnW cells as fit, from State.Scroll on.
 // Texts are wrapped beside a column of words that is w wide; a longer word is above its text.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
@@ -26,8 +27,14 @@ func ofDevice(title string, width int, m client.Metric) column[holding] {
 
 // deviceColumn is the column of the name of a device, classColumn that of its class.
 func deviceColumn(s *State) column[holding] {
-	const index = len("/12.10")
-	return text("GPU", max(10, nodeWidth(s)+index), func(s *State, h holding) piece { return piece{s.Nodes.ID(h.gpu), styleStrong} })
+	const index = len("/12:10")
+	w := nodeWidth(s)
+	return text("GPU", max(10, w+index), func(s *State, h holding) piece {
+		if w == 0 {
+			return piece{h.gpu.ID(), styleStrong}
+		}
+		return piece{ellipsize(h.gpu.Hostname, w) + "/" + h.gpu.ID(), styleStrong}
+	})
 }
 
 var classColumn = text("CLASS*", shortClass, func(_ *State, h holding) piece { return piece{classOf(h.gpu).Short, classOf(h.gpu).style} })
@@ -61,17 +68,24 @@ func allocationColumns(s *State) []column[holding] {
 	}
 }
 
+// ofProcess are the columns of a process on a device that is shown besides.
+var ofProcess = []column[holding]{
+	numeric("PID", 8, func(_ *State, h holding) piece { return piece{strconv.Itoa(h.PID), styleStrong} }),
+	text("USER", 12, func(_ *State, h holding) piece { return piece{cmp.Or(h.Process.User, missing), stylePlain} }),
+	numeric("GiB", 8, func(_ *State, h holding) piece { return number(h.MemoryUsed, gibibytes, stylePlain) }),
+	rest("COMMAND", func(_ *State, h holding) piece { return piece{cmp.Or(h.Command, missing), styleLabel} }),
+}
+
 func processColumns(s *State) []column[holding] {
 	return []column[holding]{
-		numeric("PID", 8, func(_ *State, h holding) piece { return piece{strconv.Itoa(h.PID), styleStrong} }),
-		text("USER", 12, func(_ *State, h holding) piece { return piece{cmp.Or(h.Process.User, missing), stylePlain} }),
+		ofProcess[0], ofProcess[1],
 		deviceColumn(s),
-		numeric("GPU MEM", 8, func(_ *State, h holding) piece { return number(h.MemoryUsed, gibibytes, stylePlain) }),
+		ofProcess[2],
 		ofDevice("REAL*", widthPercent, client.MetricReal),
 		ofDevice("UTIL*", 5, client.MetricNVML),
 		classColumn,
 		text("GROUP", 12, func(_ *State, h holding) piece { return piece{cmp.Or(h.Process.Group, missing), styleLabel} }),
-		rest("COMMAND", func(_ *State, h holding) piece { return piece{h.Command, styleLabel} }),
+		ofProcess[3],
 	}
 }
 
@@ -136,16 +150,19 @@ func jobsKey(key string, s *State) bool {
 	return (key == "pgup" || key == "pgdn") && scrollKey(key, s)
 }
 
+// jobWords makes words of the names of a job's variables.
+var jobWords = strings.NewReplacer("job_id", "job", "step_id", "step", "task_id", "task", "job_name", "name", "_", " ")
+
 // drawJob writes the job that the program was started in into the first rows of r, and returns the number
 // of rows.
 func drawJob(r screen.Rect, job []canonical.Variable) int {
-	const title, most = "we run in ", 3 // rows
+	const title, most = "started in ", 3 // rows
 	if len(job) == 0 || r.Empty() {
 		return 0
 	}
 	pairs := make([]string, 0, 2*len(job))
 	for _, v := range job {
-		pairs = append(pairs, v.Name, v.Value)
+		pairs = append(pairs, jobWords.Replace(v.Name), v.Value)
 	}
 	return drawPairs(r.Sub(r.Text(0, 0, r.W, title, styleFaint), 0, r.W, most), pairs...)
 }

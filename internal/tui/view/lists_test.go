@@ -20,6 +20,15 @@ func someProcesses(s *State) {
 	s.Processes[1].MemoryUsed, s.Processes[1].User, s.Processes[1].Group = math.NaN(), "", ""
 }
 
+// manyProcesses are six on one GPU.
+func manyProcesses(s *State) {
+	for i, command := range []string{"python train.py --epochs 90", "python train.py --rank 1", "nvtop", "Xorg", "", "sleep"} {
+		s.Processes = append(s.Processes, client.Process{
+			Process: canonical.Process{PID: 4242 + i, User: "ada", Command: command, MemoryUsed: float64(60-10*i) * (1 << 30)}, Key: s.GPUs[0].Key,
+		})
+	}
+}
+
 func inJob(s *State) {
 	s.Job = []canonical.Variable{{Name: "job_id", Value: "4711"}, {Name: "step_id", Value: "0"}, {Name: "job_name", Value: "train"}, {Name: "node", Value: "gpu07"}, {Name: "node_list", Value: "gpu[07-08]"},
 		{Name: "rank", Value: "9"}, {Name: "local_rank", Value: "1"}, {Name: "tasks", Value: "16"}, {Name: "gpus", Value: "0,1,2,3"}}

@@ -89,15 +89,14 @@ func drawMap(r screen.Rect, s *State) (used int) {
 func drawMapCell(r screen.Rect, s *State, g *client.GPU, labelled bool) {
 	freshness, _ := s.Freshness(g)
 	if labelled {
-		id := g.GPU
-		if g.IsInstance() {
-			id = g.Instance
-			r.Text(0, 0, 1, "└", styleFaint)
+		id := g.ID()
+		if screen.Width(id) > 3 { // 12:1, after 12
+			id = ":" + g.Instance
 		}
 		r.Number(0, 0, 3, id, styleLabel)
 		drawHeat(r.Sub(3, 0, 1, 1), g, freshness)
-		real := number(s.current(g).RealUtilization, whole, stylePlain)
-		r.Number(4, 0, widthWhole, real.text, real.style)
+		use := number(client.Metrics[g.Use()].Value(s.current(g)), whole, stylePlain)
+		r.Number(4, 0, widthWhole, use.text, use.style)
 	} else {
 		drawHeat(r, g, freshness)
 	}
@@ -109,7 +108,10 @@ func drawMapCell(r screen.Rect, s *State, g *client.GPU, labelled bool) {
 
 // drawHeat draws a device in one cell: a sign of its problem, else its utilization.
 func drawHeat(r screen.Rect, g *client.GPU, freshness client.Freshness) {
-	health, v := badgeOf(g), g.RealUtilization
+	health, v, st := badgeOf(g), g.RealUtilization, utilStyle(g.RealUtilization)
+	if g.Unprofiled() {
+		v, st = g.Values[canonical.NVMLUtilization], barStyle(client.MetricNVML)
+	}
 	switch {
 	case freshness != client.Expired && (health.style == styleCrit || health.style == styleWarn):
 		r.Text(0, 0, 1, health.glyph(), health.style)
@@ -117,6 +119,6 @@ func drawHeat(r screen.Rect, g *client.GPU, freshness client.Freshness) {
 		r.Set(0, 0, '?', styleFaint)
 	default:
 		level := int(min(max(v, 0), 1) * float64(len(heat)))
-		r.Set(0, 0, heat[min(level, len(heat)-1)], utilStyle(v))
+		r.Set(0, 0, heat[min(level, len(heat)-1)], st)
 	}
 }

@@ -16,6 +16,12 @@ var nodeColumns = []column[*client.Node]{
 	numeric("GPUS", 4, ofTotals(func(_ *client.Node, t *client.Totals) float64 { return float64(t.Boards) }, count)),
 	numeric("SICK", 4, ofTotals(sick, count)),
 	numeric("REAL", widthPercent, ofTotals(func(_ *client.Node, t *client.Totals) float64 { return t.Real }, percent)),
+	{title: "UTIL", width: widthWhole, rank: 1, cell: ofTotals(func(_ *client.Node, t *client.Totals) float64 {
+		if t.Claims.Boards > 0 {
+			return t.Claims.Util
+		}
+		return t.Util
+	}, whole)},
 	numeric("POWER", 7, ofTotals(func(_ *client.Node, t *client.Totals) float64 { return t.Power }, watts)),
 	numeric("CPU", widthWhole, ofTotals(func(n *client.Node, _ *client.Totals) float64 { return n.Host.CPUUtilization }, whole)),
 	numeric("RAM", widthWhole, ofTotals(func(n *client.Node, _ *client.Totals) float64 { return 1 - n.Host.MemoryAvailable/n.Host.MemoryTotal }, whole)),

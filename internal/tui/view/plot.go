@@ -70,7 +70,8 @@ func readingAt(s *State, g *client.GPU, m client.Metric) []piece {
 
 // plottedOf returns the metrics that a device reports, the chosen one first.
 func plottedOf(s *State) (metrics []client.Metric) {
-	if client.Metrics[s.Metric].Kept || slices.Contains(plotted, s.Metric) {
+	unprofiled := !slices.ContainsFunc(s.GPUs, func(g *client.GPU) bool { return !g.Unprofiled() })
+	if (client.Metrics[s.Metric].Kept || slices.Contains(plotted, s.Metric)) && !(s.Metric == client.MetricReal && unprofiled) {
 		metrics = append(metrics, s.Metric)
 	}
 	for _, m := range plotted {

@@ -50,6 +50,8 @@ func readingStyle(g *client.GPU, m client.Metric) screen.Style {
 // memory, links and the rest.
 func barStyle(m client.Metric) screen.Style {
 	switch m {
+	case client.MetricNVML: // which says less than the others
+		return styleMixed
 	case client.MetricMemory, client.MetricMemoryUsed, client.MetricDRAM, client.MetricMemCopy:
 		return styleMemory
 	case client.MetricPCIe, client.MetricPCIeReceive, client.MetricPCIeTransmit, client.MetricNVLink:
@@ -62,8 +64,11 @@ func barStyle(m client.Metric) screen.Style {
 }
 
 // drawBar draws m as a share of its limit along the first row of r, thin between other bars. Real
-// utilization has a mark at GPU util: the distance between them is wasted.
+// utilization has a mark at GPU util: the distance between them is wasted. Without profiling, GPU util takes its place.
 func drawBar(r screen.Rect, g *client.GPU, m client.Metric, thin bool) {
+	if m == client.MetricReal {
+		m = g.Use()
+	}
 	v, st := client.Metrics[m].Value(g)/client.Metrics[m].Limit(g), barStyle(m)
 	runes := screen.Thick
 	if thin {
@@ -79,13 +84,16 @@ func drawBar(r screen.Rect, g *client.GPU, m client.Metric, thin bool) {
 }
 
 // drawTrend draws the history of m in r, the latest at the right, on the scale of its bar, or up to a
-// round number above its peak.
+// round number above its peak. GPU util takes the place of a real utilization that was never known.
 func drawTrend(r screen.Rect, s *State, g *client.GPU, m client.Metric) {
 	if r.Empty() {
 		return
 	}
-	if m == client.MetricMemoryUsed {
+	switch {
+	case m == client.MetricMemoryUsed:
 		m = client.MetricMemory // the same curve, which has a history
+	case m == client.MetricReal && !s.History.Knows(g.Key, m):
+		m = client.MetricNVML
 	}
 	points := s.History.Points(g.Key, m, s.Now, history.Columns{N: r.W, Step: columnStep(s, r.W), PerCell: 1})
 	values, limit := means(points, 1), scaleOf([]line{{g, m, stylePlain}}, [][]history.Point{points})

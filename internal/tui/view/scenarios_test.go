@@ -41,6 +41,7 @@ var scenarios = []scenario{
 	{"wasted", withGPUs(8, waste), nil, 0},
 	{"story", withGPUs(8, story), nil, 0},
 	{"mono", withGPUs(8, story), func(s *State) { s.Mono, s.Selected = true, s.GPUs[0].Key }, 0},
+	{"unprofiled", withGPUs(4, unprofile), nil, 0},
 	{"mig", migNode, func(s *State) { s.Selected = s.GPUs[3].Key }, 0},
 	{"nodes", twoNodes, func(s *State) { s.Selected = s.GPUs[5].Key }, 0},
 	{"silent", silentNodes, nil, 0},
@@ -255,6 +256,22 @@ func waste(_ time.Time, g *client.GPU) {
 		g.Gone, g.Health = true, canonical.HealthCrit
 	case "6":
 		set(0, 0.001, 58, canonical.Idle)
+	}
+}
+
+// unprofile leaves GPU-Util alone of what is known of the use of devices, which is 0, 20, 40 and 100 %.
+func unprofile(_ time.Time, g *client.GPU) {
+	util := map[string]float64{"0": 0, "1": 0.2, "2": 0.4, "3": 1}[g.GPU]
+	g.RealUtilization, g.Class, g.KnownSeconds = math.NaN(), canonical.ClassUnknown, 0
+	for _, f := range []canonical.Field{
+		canonical.SMActive, canonical.SMOccupancy, canonical.TensorActive, canonical.GraphicsEngineActive, canonical.DRAMActive, canonical.FP64Active,
+		canonical.FP32Active, canonical.FP16Active, canonical.IntActive, canonical.TensorHMMAActive, canonical.TensorIMMAActive, canonical.TensorDFMAActive,
+		canonical.TensorDMMAActive, canonical.TensorQMMAActive,
+	} {
+		g.Values[f] = math.NaN()
+	}
+	if g.Values[canonical.NVMLUtilization] = util; util == 0 {
+		g.Class = canonical.Idle
 	}
 }
 

@@ -41,6 +41,8 @@ type Lists struct {
 	// one of them lists none.
 	Processes    []client.Process
 	ProcessesErr string
+	// Explained is a text of the mode explain, which Explain shows; "" for what is on the screen.
+	Explained string
 }
 
 // Choices are what the user chose to see.
@@ -82,6 +84,8 @@ type Footer struct {
 type Drawn struct {
 	// Hits are the clickable parts of the screen.
 	Hits []Hit
+	// Page is how many lines of a list are shown.
+	Page int
 	// Scrolls says that a view of charts or readings has more than fits.
 	Scrolls bool
 }

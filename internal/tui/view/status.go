@@ -69,8 +69,12 @@ const longClass, shortClass = 20, 9
 
 // classOf returns the label of the class of a device.
 func classOf(g *client.GPU) classLabel {
-	if g.Cut && g.Class == canonical.ClassUnknown {
+	switch {
+	case g.Class != canonical.ClassUnknown:
+	case g.Cut:
 		return classLabel{client.InMIG, styleLabel, ' '}
+	case g.Unprofiled():
+		return classLabel{client.BusyByUtil, styleLabel, ' '}
 	}
 	return classLabels[g.Class]
 }

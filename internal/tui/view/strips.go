@@ -9,9 +9,8 @@ import (
 // with its index before and its class after it, all over one clock.
 
 const (
-	// stripIndex is the width before a strip, without the name of a node; stripClass is the width
-	// after it.
-	stripIndex, stripClass = 5, 1 + shortClass
+	// stripClass is the width after a strip.
+	stripClass = 1 + shortClass
 	// minStrip is the width of the narrowest strip.
 	minStrip = 60
 	// stripsFrame is the rows of the legend above strips and of the clock below them.
@@ -25,7 +24,8 @@ func drawStrips(r screen.Rect, s *State, size cellSize) (used int) {
 	for range client.Units(s.GPUs) {
 		units++
 	}
-	x, rows := stripIndex, len(s.GPUs)+stripsFrame
+	index := indexWidth(s) + 1
+	x, rows := index, len(s.GPUs)+stripsFrame
 	if node > 0 {
 		x += node + 1
 	}
@@ -34,13 +34,13 @@ func drawStrips(r screen.Rect, s *State, size cellSize) (used int) {
 		return 0
 	}
 	r = r.Sub(0, 0, r.W, rows)
-	r.Text(x-stripIndex, 0, stripIndex-1, "GPU", styleLabel)
+	r.Text(x-index, 0, index-1, "GPU", styleLabel)
 	r.Text(x+w+1, 0, shortClass, "NOW", styleLabel)
 	drawClassLegend(r.Sub(x, 0, w, 1))
 	for y, g := range s.GPUs {
 		line := r.Row(1 + y)
 		line.Text(0, 0, node, g.Hostname, styleLabel)
-		drawIndex(line.Sub(x-stripIndex, 0, stripIndex-1, 1), s, g)
+		drawIndex(line.Sub(x-index, 0, index-1, 1), s, g)
 		if classOf(g).ClassName != client.InMIG { // the strips are those of its instances
 			drawClasses(line.Sub(x, 0, w, 1), s, g, columnStep(s, w))
 		}

@@ -3,6 +3,8 @@ package view
 import (
 	"strings"
 	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
 // TestStripsShowWhatIsWrong checks that a device that is gone or sick stands out in its strip, and
@@ -25,5 +27,30 @@ func TestStripsShowWhatIsWrong(t *testing.T) {
 	s = state("expired")
 	if g, _ := at(s, Fleet, 160, 45); strings.Count(g.Glyphs(), "▇") < 150 {
 		t.Errorf("the past is gone:\n%s", g.Glyphs())
+	}
+}
+
+// TestInstancesHaveOneName: 12:10 in tables, strips and cards, and in a map, where there is less room, :10 after its board.
+func TestInstancesHaveOneName(t *testing.T) {
+	for _, test := range []struct {
+		density density
+		want    []string
+	}{{densityTable, []string{"\n12:10 ", "\n   12 ● OK", "─ GPU 12:10 ─"}}, {densityCards, []string{"\n12:10 ", "─ GPU 12 ─", "│ 12:10 1g.18gb"}}, {densityMap, []string{" 12", ":10"}}} {
+		s := state("one")
+		s.Nodes = []*client.Node{node("dgx-03", 1, noon)}
+		board := s.Nodes[0].GPUs[0]
+		board.GPU, board.Cut = "12", true
+		instance := client.NewGPU(s.Nodes[0].URL, board.Device)
+		instance.Instance, instance.Profile = "10", "1g.18gb"
+		instance.Key.Instance = "10"
+		s.Nodes[0].GPUs = append(s.Nodes[0].GPUs, instance)
+		s.GPUs, s.Devices = Arrange(s.Nodes, nil, s.Sort)
+		s.Selected, s.Density = instance.Key, int(test.density)
+		g, _ := at(s, Fleet, 120, 40)
+		for _, want := range test.want {
+			if text := g.Glyphs(); !strings.Contains(text, want) || strings.Contains(text, "MIG 10") {
+				t.Errorf("density %d: no %q in\n%s", test.density, want, text)
+			}
+		}
 	}
 }

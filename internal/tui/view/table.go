@@ -129,17 +129,21 @@ func drawColumnTitle[T any](r screen.Rect, s *State, c *placedColumn[T]) {
 	}
 }
 
-// PageStep is the number of GPUs, or of lines of a list, that PgUp and PgDn move by; their help says so.
+// PageStep is the number of GPUs that PgUp and PgDn move by; their help says so. In lists they move by a page.
 const PageStep = 8
 
-// scrolling are the keys that scroll lists and overlays.
-var scrolling = map[string]int{
-	"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -PageStep, "pgdn": PageStep, "home": -1 << 20, "g": -1 << 20, "end": 1 << 20, "G": 1 << 20,
-}
+// scrolling are the keys that scroll lists and overlays, by lines.
+var scrolling = map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "home": -1 << 20, "g": -1 << 20, "end": 1 << 20, "G": 1 << 20}
 
-// scrollKey scrolls if key is one that scrolls, and reports whether it is.
+// scrollKey scrolls if key is one that scrolls, and reports whether it is. The last line of a page is the first of the next.
 func scrollKey(key string, s *State) bool {
 	by, ok := scrolling[key]
+	switch page := max(1, s.Page-1); key {
+	case "pgup":
+		by, ok = -page, true
+	case "pgdn":
+		by, ok = page, true
+	}
 	if ok {
 		s.Scroll = max(0, s.Scroll+by)
 	}
@@ -148,6 +152,7 @@ func scrollKey(key string, s *State) bool {
 
 // scrollTo clamps s.Scroll for a number of lines of which some are shown, and returns it.
 func scrollTo(s *State, lines, shown int) int {
+	s.Page = shown
 	s.Scroll = min(max(s.Scroll, 0), max(0, lines-shown))
 	return s.Scroll
 }

@@ -5,6 +5,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
@@ -12,7 +13,7 @@ import (
 
 // View draws a State in one way.
 type View struct {
-	// Draw draws s into r. It changes only Hits and Scrolls of s, and clamps Scroll.
+	// Draw draws s into r. It changes only what is Drawn of s, and clamps Scroll.
 	Draw func(r screen.Rect, s *State)
 	// Key handles a key. It returns false for a key that is not its own.
 	Key func(key string, s *State) bool
@@ -59,8 +60,8 @@ const minWidth, minHeight = 40, 10
 // than lowHeight has a header of one row.
 const headerHeight, footerHeight, lowHeight = 2, 1, 14
 
-// Draw draws the whole screen, w × h cells, into g from top to bottom. It changes only Hits, Scroll and
-// Scrolls of s.
+// Draw draws the whole screen, w × h cells, into g from top to bottom. It changes only Scroll and what is
+// Drawn of s.
 func (all Set) Draw(g *screen.Grid, s *State, w, h int) {
 	g.Reset(w, h)
 	s.Hits = s.Hits[:0]
@@ -106,8 +107,12 @@ func drawNoDevices(r screen.Rect, s *State) {
 	}
 	w := max(20, r.W-8)
 	if s.Devices > 0 {
-		write(styleStrong, "No GPU matches "+s.Filter)
-		write(styleLabel, "Esc clears the filter")
+		filter, hint := s.Filter, "Esc clears the filter"
+		if typed, typing := strings.CutPrefix(s.Prompt, "/"); typing {
+			filter, hint = typed, "Esc ends typing, and leaves the filter as it was"
+		}
+		write(styleStrong, "No GPU matches "+ellipsize(filter, w-len("No GPU matches ")))
+		write(styleLabel, wrap(hint, w)...)
 		return
 	}
 	for _, n := range s.Nodes {

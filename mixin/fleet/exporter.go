@@ -114,11 +114,11 @@ func (r *row) framebuffer(h *host) float64 { return h.model.framebuffer * r.slic
 func (h *host) page(dst []byte, at time.Duration) []byte {
 	rows := h.rows(at, at-h.last)
 	h.last = at
-	if len(rows) == 0 {
-		return dst
-	}
 	families := defaultCounters
-	if h.allCounters {
+	switch {
+	case len(rows) == 0:
+		return dst
+	case h.allCounters:
 		families = slices.Concat(defaultCounters, furtherCounters)
 	}
 	for _, f := range families {

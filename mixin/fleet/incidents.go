@@ -14,10 +14,9 @@ type Incident struct {
 
 // Is reports whether labels name the board of an incident, or its job or proxy.
 func (i Incident) Is(labels map[string]string) bool {
-	if labels["cluster"] != "" && labels["cluster"] != i.Cluster {
-		return false
-	}
 	switch {
+	case labels["cluster"] != "" && labels["cluster"] != i.Cluster:
+		return false
 	case i.Alert == "KpulseJobStalled":
 		return labels["hpc_job"] == i.Job
 	case labels["gpu"] != "":
@@ -51,7 +50,6 @@ func incidents(fleet []*host, length time.Duration) []Incident {
 		})
 	}
 	east, west := Clusters[0], Clusters[1]
-
 	add("GPU gone", "KpulseGPUMissing", west, 1, 6, 21*time.Minute, 0, func(s *state) { s.gone = true })
 	// The driver reports the XID, and two scrapes later the board is off the bus.
 	add("XID 79", "KpulseGPUMissing", west, 0, 3, 25*time.Minute, 0, func(s *state) { s.xid = 79 })

@@ -126,10 +126,7 @@ func startProxy(ctx context.Context, h *host, began time.Time, jobs *holders.Job
 	if err != nil {
 		return nil, err
 	}
-	return &proxy{host: h, handler: handler, targets: []*target{
-		{path: "/metrics", job: "kpulse-proxy"},
-		{path: "/-/metrics", job: "kpulse-proxy-telemetry"},
-	}}, nil
+	return &proxy{host: h, handler: handler, targets: []*target{{path: "/metrics", job: "kpulse-proxy"}, {path: "/-/metrics", job: "kpulse-proxy-telemetry"}}}, nil
 }
 
 // target is an exposition that Prometheus scrapes.
@@ -156,17 +153,16 @@ func (p *proxy) scrape(s *store, asked map[string]bool, since time.Duration, at 
 			t.up = s.series(p.labels(t, labels.FromStrings(model.MetricNameLabel, "up")))
 		}
 		page := httptest.NewRecorder()
-		down := p.host.down > 0 && since >= p.host.down
-		if !down {
+		if p.host.down == 0 || since < p.host.down {
 			p.handler.ServeHTTP(page, httptest.NewRequest(http.MethodGet, "http://"+p.host.instance()+t.path, http.NoBody))
 			if page.Code != http.StatusOK {
 				return fmt.Errorf("%s%s answers %d: %s", p.host.instance(), t.path, page.Code, page.Body)
 			}
 		}
-		if down && p.host.unlisted {
-			t.up.end(at)
+		if up := min(page.Body.Len(), 1); up > 0 || !p.host.unlisted {
+			t.up.append(at, float64(up))
 		} else {
-			t.up.append(at, float64(min(page.Body.Len(), 1)))
+			t.up.end(at)
 		}
 		if err := t.take(page.Body.Bytes(), at, func(l labels.Labels) *series {
 			if !asked[l.Get(model.MetricNameLabel)] {

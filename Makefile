@@ -14,7 +14,6 @@ LDFLAGS  := -s -w \
 	-X $(INFO).Branch=$(BRANCH) \
 	-X $(INFO).BuildDate=$(CREATED)
 OUT         := kpulse-proxy
-CGO_ENABLED := 0
 # cgo for another processor needs its C compiler; these are Debian's names.
 CC_amd64    := x86_64-linux-gnu-gcc
 CC_arm64    := aarch64-linux-gnu-gcc
@@ -26,16 +25,18 @@ help: ## Show this help
 
 ##@ Build
 
-build: ## Build ./kpulse-proxy, static; CGO_ENABLED=1 adds --backend=nvml
-	CGO_ENABLED=$(CGO_ENABLED) $(if $(GOARCH),CC=$(CC_$(GOARCH))) go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o '$(OUT)' ./cmd/kpulse-proxy
+# Without variables, the packages are compiled as by go run and go test, whose cache it shares. Releases trim paths.
+build: ## Build ./kpulse-proxy; CGO_ENABLED=0 makes it static, without --backend=nvml
+	$(if $(CGO_ENABLED),CGO_ENABLED=$(CGO_ENABLED)) $(if $(GOARCH),CC=$(CC_$(GOARCH))) go build $(BUILDFLAGS) -buildvcs=false -ldflags '$(LDFLAGS)' -o '$(OUT)' ./cmd/kpulse-proxy
 
 # SUPPLY prints the path of a tool for the supply chain, built for this machine. What it reports depends on the target.
 SUPPLY := env -u GOOS -u GOARCH -u CGO_ENABLED go tool -modfile=deploy/packages/supply/go.mod -n
 
+bundle: CGO_ENABLED ?= 0
 bundle: ## Build into DIR, with the licences of all linked modules
 	@test -n '$(DIR)' || { echo 'DIR is not set: make bundle DIR=/tmp/bundle'; exit 1; }
 	mkdir -p '$(DIR)/licenses'
-	$(MAKE) build OUT='$(DIR)/kpulse-proxy'
+	$(MAKE) build BUILDFLAGS=-trimpath CGO_ENABLED=$(CGO_ENABLED) OUT='$(DIR)/kpulse-proxy'
 	install -m 0644 LICENSE '$(DIR)/licenses/LICENSE'
 	CGO_ENABLED=$(CGO_ENABLED) "$$($(SUPPLY) go-licenses)" report ./cmd/kpulse-proxy --stderrthreshold=ERROR --logtostderr=false --log_file=/dev/null \
 		--ignore github.com/kpulse/kpulse-proxy --template deploy/packages/third-party.tmpl > '$(DIR)/licenses/THIRD-PARTY'
@@ -96,7 +97,7 @@ vet: ## Check formatting, vet, and run staticcheck
 	go vet ./...
 	go tool -modfile=mixin/tools/go.mod staticcheck ./...
 
-SCRIPTS := $(filter-out %.md %.service %.timer,$(wildcard deploy/slurm/*)) deploy/image/build deploy/packages/build $(wildcard deploy/packages/deb/* deploy/packages/rpm/*)
+SCRIPTS := $(filter-out %.md %.service %.timer,$(wildcard deploy/slurm/*)) deploy/image/build deploy/kustomize/sidecar/apply $(addprefix deploy/packages/,build chart formula tarball) $(wildcard deploy/packages/deb/* deploy/packages/rpm/*)
 
 lint: vet ## vet, and golangci-lint and shellcheck (the first run builds golangci-lint, for minutes)
 	go tool -modfile=mixin/tools/go.mod golangci-lint run ./...
@@ -111,7 +112,7 @@ fuzz: ## Run each fuzz target that matches FUZZ (all) for FUZZTIME (60s), FUZZJO
 # What these tests build is kept in CACHE, once for each version of its module.
 CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kpulse-proxy
 sums = $(shell cat $(addsuffix /go.sum,$(addprefix internal/e2e/,$(1))) | sha256sum | cut -c 1-12)
-KUBERNETES := $(CACHE)/kubernetes-$(call sums,kubernetes helm prometheusoperator)
+KUBERNETES := $(CACHE)/kubernetes-$(call sums,kubernetes helm helm4 prometheusoperator)
 THANOS := $(CACHE)/thanos-$(call sums,thanos)
 DEBIAN ?= $(CACHE)/debian.tar
 OPERATOR := github.com/prometheus-operator/prometheus-operator
@@ -122,10 +123,14 @@ nightly: ## Run all that is too slow for CI: every test with its servers, faults
 slow: ## Run all tests of the program's module, slow ones too; those whose program is missing say what they need
 	KPULSE_SLOW=1 go test -count=1 -timeout 40m -skip '^(TestFaults|TestSoak)$$' ./...
 
-kubernetes: $(KUBERNETES) ## Build the servers of Kubernetes, helm and kubectl (minutes)
+kubernetes: $(KUBERNETES) ## Build the servers of Kubernetes, Helm 3 and 4, and kubectl (minutes)
+
+# Without it the API server calls itself 0.0.0, and helm installs nothing.
+KUBERNETES_VERSION = $(shell sed -n 's,.*k8s.io/kubernetes \(v[0-9.]*\).*,\1,p' internal/e2e/kubernetes/go.mod)
 
 $(KUBERNETES):
-	for module in kubernetes helm; do go -C internal/e2e/$$module build -trimpath -ldflags '-s -w' -o '$@.part/' tool || exit 1; done
+	for module in kubernetes helm; do go -C internal/e2e/$$module build -trimpath -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION)' -o '$@.part/' tool || exit 1; done
+	go -C internal/e2e/helm4 build -trimpath -ldflags '-s -w' -o '$@.part/helm4' tool
 	go -C internal/e2e/prometheusoperator mod download $(OPERATOR)
 	install -m 0644 -D -t '$@.part/crds' "$$(go -C internal/e2e/prometheusoperator list -m -f '{{.Dir}}' $(OPERATOR))"/example/prometheus-operator-crd/*.yaml
 	mv '$@.part' '$@'
@@ -179,8 +184,17 @@ fleet: ## Measure what fleets of NODES cost a Prometheus, write it to rules/READ
 
 ##@ Generate
 
+# A chart with links would lose their files where Flux, or a registry of sources, drops them.
+CHART := deploy/helm/kpulse-proxy
+chart: ## Copy the files of the mixin and the manifests that the chart contains into it
+	rm -rf $(CHART)/files && mkdir -p $(CHART)/files/dashboards
+	install -m 0644 mixin/dashboards_out/*.json $(CHART)/files/dashboards/
+	install -m 0644 mixin/prometheus_rules.yaml $(CHART)/files/rules.yaml
+	install -m 0644 mixin/prometheus_alerts.yaml $(CHART)/files/alerts.yaml
+	install -m 0644 deploy/kubernetes/rbac.yaml $(CHART)/values.yaml $(CHART)/files/
+
 screenshots: ## Redraw the pictures of the terminal dashboard
 	go test ./internal/tui/view -run TestPictures -update
 
 .PHONY: help build bundle sbom image release release-check run test race faults soak vet lint fuzz nightly slow kubernetes e2e-kube \
-	thanos e2e-fleet debian e2e-image e2e-packages e2e-compose bench report fleet screenshots
+	thanos e2e-fleet debian e2e-image e2e-packages e2e-compose bench report fleet chart screenshots

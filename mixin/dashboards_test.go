@@ -427,21 +427,40 @@ func withoutExtras(t *testing.T, text []byte) []byte {
 }
 
 // TestFilesAreForSharing: each file says what it needs, as an export for sharing does: Grafana, Prometheus, and each type of its panels
-// once. The data source is that of a variable, so there is no input to ask for, and no reference to one.
+// once. Grafana's importer asks for a value of each input, puts it where a text has ${NAME}, and saves the rest under the uid as it is; a
+// number as id would name a dashboard of that Grafana. So a file without inputs is imported unchanged if it has a title, a uid and no id,
+// and if all of its references to data sources, in the form that they have since schema 36, are those of its own first variable.
 func TestFilesAreForSharing(t *testing.T) {
 	for name, raw := range readAll(t, "dashboards_out/*.json") {
 		var d struct {
-			Inputs   *[]any                            `json:"__inputs"`
-			Elements map[string]any                    `json:"__elements"`
-			Needs    []struct{ Type, ID, Name string } `json:"__requires"`
-			ID       any
-			Panels   []panel
+			Inputs     *[]any                            `json:"__inputs"`
+			Elements   map[string]any                    `json:"__elements"`
+			Needs      []struct{ Type, ID, Name string } `json:"__requires"`
+			ID         any
+			UID        string
+			Title      string
+			Schema     int `json:"schemaVersion"`
+			Panels     []panel
+			Templating struct{ List []variable }
 		}
 		if err := json.Unmarshal(raw, &d); err != nil {
 			t.Fatal(name, err)
 		}
 		if d.Inputs == nil || len(*d.Inputs) > 0 || d.Elements == nil || d.ID != nil || strings.Contains(string(raw), "${DS_") {
 			t.Errorf("%s has the inputs %v, the elements %v and the id %v", name, d.Inputs, d.Elements, d.ID)
+		}
+		if !regexp.MustCompile(`^[\w-]{1,40}$`).MatchString(d.UID) || d.Title == "" || d.Schema < 36 || d.Schema > 42 {
+			t.Errorf("%s has the uid %q, the title %q and the schema %d", name, d.UID, d.Title, d.Schema)
+		}
+		if v := d.Templating.List[0]; v.Name != "datasource" || v.Type != "datasource" || string(v.Query) != `"prometheus"` {
+			t.Errorf("%s begins with the variable %s of type %s", name, v.Name, v.Type)
+		}
+		var any any
+		if err := json.Unmarshal(raw, &any); err != nil {
+			t.Fatal(name, err)
+		}
+		if refs := references(any); len(refs) != 1 || refs[`{"type":"prometheus","uid":"${datasource}"}`] < len(d.Panels) {
+			t.Errorf("%s refers to the data sources %v", name, refs)
 		}
 		want, got := map[string]bool{"grafana grafana": true, "datasource prometheus": true}, map[string]bool{}
 		for _, p := range d.Panels {
@@ -456,4 +475,29 @@ func TestFilesAreForSharing(t *testing.T) {
 			t.Errorf("%s requires %v, want %v", name, d.Needs, sorted(want))
 		}
 	}
+}
+
+// references counts the data sources in a value, as JSON.
+func references(of any) map[string]int {
+	counted := map[string]int{}
+	add := func(in any) {
+		for name, n := range references(in) {
+			counted[name] += n
+		}
+	}
+	switch of := of.(type) {
+	case []any:
+		for _, v := range of {
+			add(v)
+		}
+	case map[string]any:
+		for key, v := range of {
+			if key == "datasource" {
+				text, _ := json.Marshal(v)
+				counted[string(text)]++
+			}
+			add(v)
+		}
+	}
+	return counted
 }

@@ -87,7 +87,10 @@ type shownField struct {
 	Cells  []shownCell
 }
 
-type shownCell struct{ Name, Text, Color string }
+type shownCell struct {
+	Name, Text, Color string
+	Links             []string // of a single value
+}
 
 // field returns the field with a name, nil for none.
 func (l *look) field(name string) *shownField {
@@ -277,19 +280,24 @@ var told = map[shown][]map[string]string{
 	{"kpulse-efficiency", "Namespaces by unused GPU-hours", "all"}: {{"Cluster": "east", "Namespace": "notebooks", "Unused": "4.0", "Cost": "$10.05"}},
 	// Since the fleet began, two hours ago.
 	{"kpulse-efficiency", "Devices held and idle", "all"}:      {{"Cluster": "east", "Host": "gpu-007", "GPU": "0", "Namespace": "notebooks", "GPUs": "1.00", "Idle of it": "2.0 hours", "Held for": "2.0 hours"}},
-	{"kpulse-efficiency", "GPUs held, free and in all", "all"}: {{"in all": "118"}}, // 16 hosts of 8, but for two boards that are gone and a host that is silent
+	{"kpulse-efficiency", "GPUs held, free and in all", "all"}: {{"in all": "102"}}, // 13 hosts of 8, but for two boards that are gone; a host has lost all, and two are silent
 	{"kpulse-health", "PCIe below its maximum", "all"}:         {{"Cluster": "east", "Host": "gpu-001", "GPU": "1", "Lanes": "8", "Of": "16"}},
 	{"kpulse-health", "NVLinks down", "all"}:                   {{"Cluster": "west", "Host": "gpu-002", "GPU": "2", "Up": "16", "Of": "18"}},
 	{"kpulse-health", "Fabric", "all"}:                         {{"Cluster": "west", "Host": "gpu-002", "GPU": "2", "Health": "limited"}},
 	{"kpulse-health", "Recommended actions", "all"}:            {{"Cluster": "west", "Host": "gpu-002", "GPU": "2", "Action": "reset_gpu", "Driver asks for": "reset the GPU"}},
 	// One error a second, from 50 minutes before the end to the last recording, 45 s before it.
 	{"kpulse-health", "Memory errors and remapped rows", "all"}: {{"Cluster": "east", "Host": "gpu-001", "GPU": "0", "Correctable per hour": "2955 /h"}},
-	{"kpulse-proxy", "Sources", "all"}:                          {{"Cluster": "west", "Proxy": "gpu-005:9401", "Source": "dcgmi dmon", "Up": "up"}},
-	{"kpulse-proxy", "Fields missing by source", "all"}:         {{"Cluster": "east", "Proxy": "gpu-007:9401", "Field": "gpu_dram_active_ratio"}},
-	{"kpulse-proxy", "Sources down", "all"}:                     {{"": "0"}},
-	{"kpulse-namespace", "Stalled now", "one job"}:              {{"": "16.0"}},
-	{"kpulse-namespace", "Stalled now", "one host"}:             {{"": "0.0"}}, // no job of the other cluster hangs
-	{"kpulse-namespace", "Alerts", "one job"}:                   {{"Alert": "KpulseJobStalled", "Job": "88049300"}},
+	// An error each minute, for 24 minutes.
+	{"kpulse-health", "SXIDs of NVSwitches", "all"}:           {{"Cluster": "west", "Host": "gpu-002", "Switch": "0000:05:00.0", "SXID": "12028", "Severity": "warning", "Times": "24"}},
+	{"kpulse-node", "CPU and memory of the host", "one host"}: {{"CPUs": "25%", "memory": "40%"}},
+	{"kpulse-job", "CPU of its hosts", "one job"}:             {{"gpu-000": "25%", "gpu-002": "25%"}},
+	{"kpulse-job", "Memory of its hosts", "one job"}:          {{"gpu-000": "40%", "gpu-002": "40%"}},
+	{"kpulse-proxy", "Sources", "all"}:                        {{"Cluster": "west", "Proxy": "gpu-005:9401", "Source": "dcgmi dmon", "Up": "up"}},
+	{"kpulse-proxy", "Fields missing by source", "all"}:       {{"Cluster": "east", "Proxy": "gpu-007:9401", "Field": "gpu_dram_active_ratio"}},
+	{"kpulse-proxy", "Sources down", "all"}:                   {{"": "0"}},
+	{"kpulse-namespace", "Stalled now", "one job"}:            {{"": "16.0"}},
+	{"kpulse-namespace", "Stalled now", "one host"}:           {{"": "0.0"}}, // no job of the other cluster hangs
+	{"kpulse-namespace", "Alerts", "one job"}:                 {{"Alert": "KpulseJobStalled", "Job": "88049300"}},
 	// At 18 % of the range from 70 W to 700 W on one host, from 60 W to 400 W on the other: 183 W and 121 W.
 	{"kpulse-namespace", "Power of a GPU by namespace and job", "one job"}: {{"east  88049300": "152 W"}},
 }

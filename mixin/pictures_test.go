@@ -47,7 +47,7 @@ type drawnPanel struct {
 	Step float64 `json:"step"` // s
 }
 
-// TestPictures draws every page over a fleet with incidents in a headless Chromium, with Grafana's own components: 1000 and
+// TestPictures draws every page, and the last of every walk, over a fleet with incidents in a headless Chromium, with Grafana's own components: 1000 and
 // 1600 pixels wide, dark and light. The pictures are left in the folder KPULSE_PICTURES. It logs texts that are cut.
 func TestPictures(t *testing.T) {
 	slow.Test(t, "prometheus, Node.js, chromium, the font Inter: pictures of the pages")
@@ -70,15 +70,11 @@ func TestPictures(t *testing.T) {
 	if folder := os.Getenv("KPULSE_PICTURES"); folder != "" {
 		out = folder
 	}
-	for _, name := range sorted(f.pages) {
-		name, choices := strings.TrimSuffix(name, ".json"), []string{"all"}
-		if of, is := pictured[name]; is {
-			choices = of
-		}
-		for _, choice := range choices {
-			d, err := f.draw(f.pages[name+".json"], choice, f.choices(t)[choice])
+	shoot := func(name string, of dashboard, choice string, chosen map[string][]string) {
+		t.Run(name, func(t *testing.T) {
+			d, err := f.draw(of, choice, chosen)
 			if err != nil {
-				t.Fatal(name, err)
+				t.Fatal(err)
 			}
 			text, err := json.Marshal(d)
 			if err == nil {
@@ -87,17 +83,35 @@ func TestPictures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if choice != "all" {
-				name += "-" + strings.ToLower(strings.ReplaceAll(choice, " ", "-"))
-			}
 			for _, width := range []int{1000, 1600} {
 				for _, mode := range []string{"dark", "light"} {
 					picture := filepath.Join(out, fmt.Sprintf("%s-%d-%s.png", name, width, mode))
 					screenshot(t, chromium, picture, "file://"+filepath.Join(dir, "page.html")+"#"+mode, width, d)
 				}
 			}
+		})
+	}
+	dashed := func(words string) string { return "-" + strings.ToLower(strings.ReplaceAll(words, " ", "-")) }
+	for _, name := range sorted(f.pages) {
+		name, choices := strings.TrimSuffix(name, ".json"), []string{"all"}
+		if of, is := pictured[name]; is {
+			choices = of
+		}
+		for _, choice := range choices {
+			file := name
+			if choice != "all" {
+				file += dashed(choice)
+			}
+			shoot(file, f.pages[name+".json"], choice, f.choices(t)[choice])
 		}
 	}
+	r, found := newRenderer(t), &findings{}
+	for _, w := range walks {
+		if p, _ := f.from(t, r, found, w); p != nil {
+			shoot("walk"+dashed(w.name), p.dashboard, w.name, p.chosen)
+		}
+	}
+	f.report(t, found)
 }
 
 // draw queries a page as Grafana does.

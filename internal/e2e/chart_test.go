@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,41 +23,53 @@ import (
 
 const chart = "../../deploy/helm/kpulse-proxy"
 
-// helm runs helm, which `make kubernetes` builds beside the servers, and returns its output, errors
-// included.
-func helm(t *testing.T, args ...string) (output string, err error) {
+// helms are Helm 3 and 4, which `make kubernetes` builds beside the servers.
+var helms = []string{"helm", "helm4"}
+
+// built sets an image: the chart of a checkout has none.
+const built = "--set=image.tag=built"
+
+// helm runs one of helms, and returns its output, errors included.
+func helm(t *testing.T, program string, args ...string) (output string, err error) {
 	t.Helper()
 	slow.Test(t, "KPULSE_KUBERNETES, for its helm")
 	bin := os.Getenv("KPULSE_KUBERNETES")
 	if bin == "" && os.Getenv("KPULSE_REQUIRE_KUBERNETES") == "" {
 		t.Skip("KPULSE_KUBERNETES is not set; make kubernetes builds helm: see CONTRIBUTING.md")
 	}
-	cmd := exec.Command(filepath.Join(bin, "helm"), args...)
+	cmd := exec.Command(filepath.Join(bin, program), args...)
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err = cmd.Run()
+	out, err := cmd.CombinedOutput()
 	if failed := new(exec.ExitError); err != nil && !errors.As(err, &failed) {
 		t.Fatalf("%v; make kubernetes builds it", err)
 	}
-	// helm reports each symbolic link that it follows.
-	for line := range strings.Lines(stderr.String()) {
-		if !strings.Contains(line, "found symbolic link in path") {
-			stdout.WriteString(line)
-		}
-	}
-	return stdout.String(), err
+	return string(out), err
 }
 
 // rendered returns the chart rendered in a namespace, for the version of Kubernetes that the tests
-// run.
+// run. Helm 3 and 4 must agree.
 func rendered(t *testing.T, namespace string, flags ...string) string {
 	t.Helper()
-	out, err := helm(t, append([]string{"template", "kpulse-proxy", chart, "--namespace=" + namespace, "--kube-version=1.34.4"}, flags...)...)
-	if err != nil {
-		t.Fatalf("helm template %v: %v\n%s", flags, err, out)
+	return renderedFrom(t, chart, namespace, append([]string{built}, flags...)...)
+}
+
+// ends matches the end of a document and empty lines before it: Helm 4 adds one.
+var ends = regexp.MustCompile(`\n(?: *\n)*---\n`)
+
+func renderedFrom(t *testing.T, chart, namespace string, flags ...string) (output string) {
+	t.Helper()
+	for i, program := range helms {
+		out, err := helm(t, program, append([]string{"template", "kpulse-proxy", chart, "--namespace=" + namespace, "--kube-version=1.34.4"}, flags...)...)
+		if err != nil {
+			t.Fatalf("%s template %v: %v\n%s", program, flags, err, out)
+		}
+		out = strings.TrimRight(ends.ReplaceAllString(out, "\n---\n"), "\n") + "\n"
+		if i > 0 && out != output {
+			t.Errorf("%s template %v: Helm 3 and 4 differ:\n%.500s\n%.500s", program, flags, output, out)
+		}
+		output = out
 	}
-	return out
+	return output
 }
 
 // valueSets returns the values files that the chart is tested with.
@@ -74,9 +86,11 @@ func valueSets(t *testing.T) []string {
 func TestChartLints(t *testing.T) {
 	t.Parallel()
 	for _, values := range append(valueSets(t), chart+"/values.yaml") {
-		out, err := helm(t, "lint", "--strict", "--kube-version=1.34.4", "--values="+values, chart)
-		if err != nil || strings.Contains(out, "[WARNING]") || strings.Contains(out, "[ERROR]") {
-			t.Errorf("%s: %v\n%s", values, err, out)
+		for _, program := range helms {
+			out, err := helm(t, program, "lint", "--strict", "--kube-version=1.34.4", built, "--values="+values, chart)
+			if err != nil || strings.Contains(out, "[WARNING]") || strings.Contains(out, "[ERROR]") {
+				t.Errorf("%s: %s: %v\n%s", program, values, err, out)
+			}
 		}
 	}
 }
@@ -113,29 +127,44 @@ func TestChartRefuses(t *testing.T) {
 		{"mode=nvml,dcgm.host=a:1,exporter.url=http://x,nvml.runtimeClassName=", "mode=nvml does not use dcgm.host (of mode dcgm), exporter.url (of mode exporter); leave that out"},
 		{"mode=dcgm,sidecar.port=9401,nvml.runtimeClassName=x", "mode=dcgm does not use nvml.runtimeClassName (of mode nvml), sidecar.port (of mode sidecar);"},
 		{"sidecar.selector.app=x,dcgm.fields=core", "mode=exporter does not use dcgm.fields (of mode dcgm), sidecar.selector (of mode sidecar);"},
+		{"image.tag=", "this chart is that of a checkout, for which nobody published an image"},
+		{"image.tag=,mode=sidecar", "and set image.repository and image.tag"},
 		{"mode=sidecar,port=9400", "mode=sidecar does not use port (of mode exporter, dcgm, nvml);"},
 	} {
-		out, err := helm(t, "template", "x", chart, "--kube-version=1.34.4", "--set="+test.set)
-		if err == nil || !strings.Contains(out, test.want) {
-			t.Errorf("--set %s: %v, want %q:\n%.300s", test.set, err, test.want, out)
+		for _, program := range helms {
+			out, err := helm(t, program, "template", "x", chart, "--kube-version=1.34.4", "--set=image.tag=built,"+test.set)
+			if err == nil || !strings.Contains(out, test.want) {
+				t.Errorf("%s --set %s: %v, want %q:\n%.300s", program, test.set, err, test.want, out)
+			}
 		}
 	}
 }
 
-// TestChartPackage: a package contains the files that the chart's links point to.
+// TestChartPackage: the package that make release writes renders as the folder does, with the images of its version. Helm
+// packs the same files.
 func TestChartPackage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if out, err := helm(t, "package", chart, "--destination="+dir); err != nil {
+	if out, err := helm(t, "helm", "package", chart, "--destination="+dir+"/helm"); err != nil {
 		t.Fatalf("helm package: %v\n%s", err, out)
 	}
-	flags := []string{"--kube-version=1.34.4", "--set=prometheusRule.recording=true,prometheusRule.alerts=true,dashboards.enabled=true,kube.workloads=true"}
-	packed, err := helm(t, append([]string{"template", "kpulse-proxy", only(t, dir, "kpulse-proxy-*.tgz"), "--namespace=gpu"}, flags...)...)
-	if err != nil || packed != rendered(t, "gpu", flags...) {
-		t.Errorf("the package renders differently from the folder (%v):\n%.500s", err, packed)
+	stamped(t, top+"/deploy/packages/chart", dir)
+	packed := only(t, dir, "kpulse-proxy-1.2.3-rc.4.tgz")
+	for mode, image := range map[string]string{"exporter": aVersion, "sidecar": aVersion, "dcgm": aVersion, "nvml": aVersion + "-nvml"} {
+		flags := []string{"--set=prometheusRule.recording=true,prometheusRule.alerts=true,dashboards.enabled=true,kube.workloads=true,mode=" + mode}
+		want := rendered(t, "gpu", append(flags, "--set=image.tag="+image)...)
+		want = strings.ReplaceAll(strings.ReplaceAll(want, "kpulse-proxy-0.0.0", "kpulse-proxy-1.2.3-rc.4"), `version: "unreleased"`, `version: "`+aVersion+`"`)
+		if got := renderedFrom(t, packed, "gpu", flags...); got != want || !strings.Contains(got, `image: "ghcr.io/kpulse/kpulse-proxy:`+image+`"`) {
+			t.Errorf("mode %s: the package renders differently from the folder:\n%.500s", mode, got)
+		}
 	}
-	if out := command(t, "tar", "-tvzf", only(t, dir, "*.tgz")); strings.Contains(out, " -> ") || !strings.Contains(out, "kpulse-proxy/files/alerts.yaml") {
-		t.Errorf("the package holds\n%s", out)
+	files := func(archive string) string {
+		list := strings.Fields(command(t, "sh", "-c", "tar -tzf "+archive+" | grep -v '/$'"))
+		slices.Sort(list)
+		return strings.Join(list, "\n")
+	}
+	if ours, helms := files(packed), files(only(t, dir, "helm/*.tgz")); ours != helms {
+		t.Errorf("the package has the files\n%s\nthat of helm\n%s", ours, helms)
 	}
 }
 
@@ -183,8 +212,8 @@ func TestChartCarriesTheMixin(t *testing.T) {
 			}
 		}
 	}
-	if dashboards != 9 || rules != 2 {
-		t.Errorf("%d dashboards and %d PrometheusRules", dashboards, rules)
+	if all, _ := filepath.Glob("../../mixin/dashboards_out/*.json"); dashboards != len(all) || rules != 2 {
+		t.Errorf("%d of %d dashboards and %d PrometheusRules", dashboards, len(all), rules)
 	}
 	out := rendered(t, "monitoring", append(flags, "--set=monitor.job=gpu")...)
 	if strings.Contains(out, `job="kpulse`) || strings.Contains(out, `job=\"kpulse`) || !strings.Contains(out, `job=\"gpu-telemetry\"`) {
@@ -245,6 +274,31 @@ func TestChartReplacesPodsOfAnotherConfig(t *testing.T) {
 	}
 }
 
+// TestPagesHelm renders what each command of helm on the pages installs from the chart's folder, with both versions of Helm.
+func TestPagesHelm(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for page, text := range markdown(t) {
+		for _, m := range regexp.MustCompile(`(?m)^ *helm install \S+ deploy/helm/kpulse-proxy ((?:.*\\\n)*.*)$`).FindAllStringSubmatch(text, -1) {
+			flags := regexp.MustCompile(`'[^']*'|\S+`).FindAllString(strings.ReplaceAll(m[1], "\\\n", " "), -1)
+			for i, flag := range flags {
+				flags[i] = strings.NewReplacer("'", "", "NAMESPACE", "gpu", "REGISTRY", "registry.example.com").Replace(flag)
+			}
+			if strings.Contains(m[1], "dcgm.toolsImage") {
+				flags = append(flags, "--set=mode=dcgm")
+			}
+			out := renderedFrom(t, chart, "gpu", flags...)
+			if !regexp.MustCompile(`image: "registry.example.com/\S*kpulse-proxy:VERSION"`).MatchString(out) {
+				t.Errorf("%s: %s installs another image:\n%s", page, m[0], out)
+			}
+			found++
+		}
+	}
+	if found < 5 {
+		t.Errorf("the pages have %d commands", found)
+	}
+}
+
 // property is the JSON Schema of a value.
 type property struct {
 	Description          string
@@ -252,8 +306,8 @@ type property struct {
 	AdditionalProperties any
 }
 
-// TestChartValuesAreDescribed: values.yaml and its schema have the same keys, and the table in the
-// chart's README.md has the schema's descriptions.
+// TestChartValuesAreDescribed: values.yaml and its schema have the same keys, and the comments in values.yaml and the
+// table in the chart's README.md are the schema's descriptions.
 func TestChartValuesAreDescribed(t *testing.T) {
 	text, err := os.ReadFile(chart + "/values.schema.json")
 	if err != nil {
@@ -289,6 +343,13 @@ func describe(t *testing.T, table *strings.Builder, prefix string, values *yaml.
 			t.Errorf("values.schema.json does not describe %s%s", prefix, name)
 		}
 		known = slices.DeleteFunc(known, func(other string) bool { return other == name })
+		_, comment, last := strings.Cut(values.Content[i].HeadComment, "\n\n") // the first one begins with that of the file
+		if !last {
+			comment = values.Content[i].HeadComment
+		}
+		if said := strings.Join(strings.Fields(strings.ReplaceAll("\n"+comment, "\n# ", " ")), " "); said != p.Description {
+			t.Errorf("the comment of %s%s in values.yaml is %q, and the schema says %q", prefix, name, said, p.Description)
+		}
 		if p.Properties != nil {
 			if p.AdditionalProperties != false {
 				t.Errorf("values.schema.json takes any key below %s%s", prefix, name)

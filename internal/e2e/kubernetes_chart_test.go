@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -159,6 +160,35 @@ func TestKubernetesChartSidecar(t *testing.T) {
 		pods := k.list(t, "v1", "Pod", ns, "app.kubernetes.io/name=dcgm-exporter")
 		return len(pods) == 1 && pods[0].at("status", "phase") == "Running" && strings.Contains(mustJSON(t, pods[0]), "kpulse-proxy:")
 	})
+}
+
+// TestKubernetesHelmInstalls: Helm 3 and 4 install the chart's patch for a sidecar only if the image has run once.
+func TestKubernetesHelmInstalls(t *testing.T) {
+	t.Parallel()
+	k := kubernetes(t)
+	for _, program := range helms {
+		for exit, want := range map[string]bool{"0": true, "1": false} {
+			t.Run(program+" "+exit, func(t *testing.T) {
+				t.Parallel()
+				ns := k.namespace(t)
+				k.gpuNode(t)
+				var out string
+				var err error
+				var installed sync.WaitGroup
+				installed.Go(func() {
+					out, err = helm(t, program, "install", "kpulse-proxy", chart, "--kubeconfig="+k.file("admin.kubeconfig"), "--namespace="+ns, built, "--set=mode=sidecar")
+				})
+				awaitTrue(t, "pod that checks the image", func() bool { return len(k.list(t, "v1", "Pod", ns, "job-name=kpulse-proxy-check")) == 1 })
+				pod := k.list(t, "v1", "Pod", ns, "job-name=kpulse-proxy-check")[0]
+				k.merge(t, "v1", "Pod", ns, pod.name(), "", `{"metadata": {"annotations": {"kpulse.test/exit": "`+exit+`"}}}`)
+				installed.Wait()
+				code, _, _ := k.ask(http.MethodGet, k.path(t, "v1", "ConfigMap", ns, "kpulse-proxy-sidecar"), "", nil)
+				if (err == nil) != want || (code == http.StatusOK) != want || want && !strings.Contains(out, "rollout undo daemonset DAEMONSET") {
+					t.Errorf("%v; the patch: %d\n%s", err, code, out)
+				}
+			})
+		}
+	}
 }
 
 func mustJSON(t *testing.T, v any) string {

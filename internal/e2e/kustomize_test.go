@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"bytes"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,9 +32,10 @@ func TestKustomizeIsRenderedFromTheChart(t *testing.T) {
 		"base/resources.yaml": "mode=exporter", "overlays/dcgm/resources.yaml": "mode=dcgm",
 		"overlays/nvml/resources.yaml": "mode=nvml", "sidecar/patch.yaml": "mode=sidecar",
 	} {
-		want := rendered(t, "kpulse", "--set="+set, "--no-hooks")
-		if filepath.Base(file) == "patch.yaml" {
-			want = documents(t, want)[0].at("data", "patch.yaml")
+		tag := map[bool]string{true: "VERSION-nvml", false: "VERSION"}[set == "mode=nvml"]
+		want := rendered(t, "kpulse", "--set=image.repository=kpulse-proxy,image.tag="+tag+","+set, "--no-hooks")
+		if filepath.Base(file) == "patch.yaml" { // Kubernetes refuses it without an image
+			want = strings.Replace(documents(t, want)[0].at("data", "patch.yaml"), `"kpulse-proxy:VERSION"`, `""`, 1)
 		}
 		want = "# Rendered from the chart; do not edit.\n" + strings.ReplaceAll(want, "managed-by: Helm", "managed-by: kustomize")
 		if *update {
@@ -75,31 +78,101 @@ func TestKubernetesKustomize(t *testing.T) {
 	}
 }
 
-// TestKustomizeSidecar builds the sidecar as a component of a folder with dcgm-exporter's
-// DaemonSet.
+// TestKustomizeSidecar follows the page: Helm 3 and 4 install dcgm-exporter's DaemonSet through a post-renderer, which puts the
+// proxy into it with the image that the folder names.
 func TestKustomizeSidecar(t *testing.T) {
 	t.Parallel()
 	rendered(t, "gpu") // skips without helm
+	page, err := os.ReadFile(kustomizations + "README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
-	for from, to := range map[string]string{"testdata/kubernetes/dcgm-exporter.yaml": "all.yaml", kustomizations + "sidecar/kustomization.yaml": "sidecar/kustomization.yaml", kustomizations + "sidecar/patch.yaml": "sidecar/patch.yaml"} {
+	files := map[string]string{"chart/Chart.yaml": "apiVersion: v2\nname: dcgm-exporter\nversion: 4.8.2\n"}
+	for to, from := range map[string]string{"chart/templates/all.yaml": "testdata/kubernetes/dcgm-exporter.yaml", "FOLDER/sidecar/kustomization.yaml": kustomizations + "sidecar/kustomization.yaml", "FOLDER/sidecar/patch.yaml": kustomizations + "sidecar/patch.yaml"} {
 		text, err := os.ReadFile(from)
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(filepath.Join(dir, to)), 0o755)
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, to), text, 0o644)
-		}
 		if err != nil {
 			t.Fatal(err)
 		}
+		files[to] = string(text)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("resources: [all.yaml]\ncomponents: [sidecar]\n"), 0o644); err != nil {
+	for _, block := range fenced.FindAllStringSubmatch(string(page), -1) {
+		if name, _, found := strings.Cut(strings.TrimPrefix(block[2], "# "), ".yaml"); found {
+			files["FOLDER/"+name+".yaml"] = strings.ReplaceAll(block[2], "github.com/kpulse/kpulse-proxy/deploy/kustomize/sidecar?ref=main", "sidecar")
+		}
+	}
+	_, script, _ := strings.Cut(string(page), "\n    #!/bin/sh\n")
+	line, _, _ := strings.Cut(script, "\n")
+	files["FOLDER/post"] = "#!/bin/sh\n" + strings.TrimSpace(line) + "\n"
+	writeFiles(t, dir, files)
+	for program, renderer := range map[string]string{"helm": dir + "/FOLDER/post", "helm4": "kpulse-sidecar"} {
+		run := exec.Command("sh", "-euc", `[ "$1" = helm ] || "$1" plugin install "$0/FOLDER" >"$0/log"; "$1" template dcgm-exporter "$0/chart" --post-renderer "$2"`, dir, program, renderer)
+		run.Env = append(os.Environ(), "HOME="+t.TempDir(), "PATH="+os.Getenv("KPULSE_KUBERNETES")+":"+os.Getenv("PATH"))
+		out, err := run.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", program, err, out)
+		}
+		containers := podOf(t, string(out))["containers"].([]any)
+		text := mustJSON(t, containers)
+		if len(containers) != 2 || !strings.Contains(text, "127.0.0.1:9402") || strings.Count(text, `"containerPort":9400`) != 1 ||
+			!strings.Contains(text, `"image":"registry.example.com/gpu/kpulse-proxy:VERSION"`) {
+			t.Errorf("%s: %s", program, text)
+		}
+	}
+}
+
+// TestKubernetesSidecarApply: the script changes nothing unless the image has run, then patches the exporter's DaemonSet, and
+// takes the patch back if the pods do not get ready. Kubernetes refuses the patch as it is, without an image.
+func TestKubernetesSidecarApply(t *testing.T) {
+	t.Parallel()
+	k := kubernetes(t)
+	ns, node := k.namespace(t), k.gpuNode(t)
+	text, err := os.ReadFile("testdata/kubernetes/dcgm-exporter.yaml")
+	if err != nil {
 		t.Fatal(err)
 	}
-	ds := documents(t, kustomized(t, dir))[0]
-	containers := ds["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)
-	text := mustJSON(t, ds)
-	if len(containers) != 2 || ds.name() != "dcgm-exporter" || !strings.Contains(text, "127.0.0.1:9402") || strings.Count(text, `"containerPort":9400`) != 1 {
-		t.Errorf("%s", text)
+	k.apply(t, ns, strings.ReplaceAll(string(text), "NODE", node))
+	k.awaitPods(t, ns, "app.kubernetes.io/name=dcgm-exporter", 1)
+	containers := func() string {
+		var names []string
+		for _, c := range k.get(t, "apps/v1", "DaemonSet", ns, "dcgm-exporter")["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any) {
+			names = append(names, c.(map[string]any)["image"].(string))
+		}
+		return strings.Join(names, " ")
+	}
+	alone := containers()
+	bin := os.Getenv("KPULSE_KUBERNETES")
+	env := append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "KUBECONFIG="+k.file("admin.kubeconfig"), "CHECK_TIMEOUT=100s", "TIMEOUT=100s")
+	refused := exec.Command("kubectl", "-n", ns, "patch", "daemonset", "dcgm-exporter", "--patch-file", kustomizations+"sidecar/patch.yaml")
+	refused.Path, refused.Env = filepath.Join(bin, "kubectl"), env
+	if out, err := refused.CombinedOutput(); err == nil || !strings.Contains(string(out), "image: Required value") || containers() != alone {
+		t.Errorf("the patch without an image: %v, %s", err, out)
+	}
+
+	// apply runs the script; the test plays the image, which ends with a status, and later pods that are ready or not.
+	apply := func(exit string, more ...string) (output string, err error) {
+		cmd := exec.Command(kustomizations+"sidecar/apply", ns, "registry.example.com/kpulse-proxy:any")
+		cmd.Env = append(env, more...)
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		awaitTrue(t, "pod that checks the image", func() bool {
+			code, answer, err := k.ask(http.MethodGet, k.path(t, "v1", "Pod", ns, "kpulse-check"), "", nil)
+			return err == nil && code == http.StatusOK && answer.at("metadata", "deletionTimestamp") == "" && answer.at("spec", "nodeName") == node
+		})
+		k.merge(t, "v1", "Pod", ns, "kpulse-check", "", `{"metadata": {"annotations": {"kpulse.test/exit": "`+exit+`"}}}`)
+		err = cmd.Wait()
+		return out.String(), err
+	}
+	if out, err := apply("1", "CHECK_TIMEOUT=3s"); err == nil || !strings.Contains(out, "the image does not run; nothing was changed") || containers() != alone {
+		t.Errorf("an image that fails: %v, %s\n%s", err, containers(), out)
+	}
+	if out, err := apply("0", "TIMEOUT=1ms"); err == nil || !strings.Contains(out, "the patch was taken back") || containers() != alone {
+		t.Errorf("pods that do not get ready: %v, %s\n%s", err, containers(), out)
+	}
+	if out, err := apply("0"); err != nil || containers() != alone+" registry.example.com/kpulse-proxy:any" || !strings.Contains(out, "to go back: kubectl --namespace "+ns+" rollout undo daemonset dcgm-exporter") {
+		t.Errorf("%v, %s\n%s", err, containers(), out)
 	}
 }

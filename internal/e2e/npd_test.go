@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // npdConfig is what node-problem-detector reads from a custom plugin's config.
@@ -26,6 +28,7 @@ type npdConfig struct {
 	Rules []struct {
 		Type      string   `json:"type"`
 		Condition string   `json:"condition"`
+		Reason    string   `json:"reason"`
 		Args      []string `json:"args"`
 		Timeout   string   `json:"timeout"`
 	} `json:"rules"`
@@ -46,6 +49,7 @@ func TestNodeProblemDetectorConfig(t *testing.T) {
 	if len(config.Rules) != 2 || len(config.Conditions) != 2 || config.Plugin != "custom" {
 		t.Fatalf("%+v", config)
 	}
+	checkSentinel(t, config)
 	var body atomic.Pointer[string]
 	up := startUpstream(func() ([]byte, error) { return []byte(*body.Load()), nil })
 	defer up.stop()
@@ -80,6 +84,47 @@ func TestNodeProblemDetectorConfig(t *testing.T) {
 			if code != state.exits[i] || !strings.HasPrefix(output, state.says) || len(output) > config.Global.MaxOutput {
 				t.Errorf("%s, %s: exit %d with %q; want %d with %q", state.name, rule.Condition, code, output, state.exits[i], state.says)
 			}
+		}
+	}
+}
+
+// checkSentinel checks NVSentinel's policies on the page: each asks for a condition and the reason that the detector gives it.
+// Only GPUUnfit quarantines a node.
+func checkSentinel(t *testing.T, config npdConfig) {
+	t.Helper()
+	page, err := os.ReadFile("../../deploy/node-problem-detector/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values struct {
+		Monitor struct {
+			Policies []struct {
+				Name      string
+				Predicate struct{ Expression string }
+				Event     struct {
+					Fatal bool `yaml:"isFatal"`
+				} `yaml:"healthEvent"`
+			}
+		} `yaml:"kubernetes-object-monitor"`
+	}
+	for _, block := range fenced.FindAllStringSubmatch(string(page), -1) {
+		if strings.HasPrefix(block[2], "global:") {
+			if err := yaml.Unmarshal([]byte(block[2]), &values); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(values.Monitor.Policies) != len(config.Rules) {
+		t.Fatalf("%d policies for %d rules", len(values.Monitor.Policies), len(config.Rules))
+	}
+	for i, rule := range config.Rules {
+		policy := values.Monitor.Policies[i]
+		want := `resource.status.conditions.exists(c, c.type == "` + rule.Condition + `" && c.status == "True" && c.reason == "` + rule.Reason + `")`
+		if policy.Predicate.Expression != want || policy.Name != "Kpulse"+rule.Condition || policy.Event.Fatal != (rule.Condition == "GPUUnfit") {
+			t.Errorf("the policy %+v does not ask for %s", policy, want)
+		}
+		if row := "| `" + rule.Condition + "` |"; !strings.Contains(string(page), row) || !strings.Contains(string(page), "`"+rule.Reason+"` |\n") {
+			t.Errorf("the page lacks the row %s with %s", row, rule.Reason)
 		}
 	}
 }

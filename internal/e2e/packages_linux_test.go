@@ -32,19 +32,6 @@ func TestPackages(t *testing.T) {
 	t.Run("deb", func(t *testing.T) { checkDeb(t, debian, only(t, dist, "*.deb")) })
 }
 
-// top is the root of the repository.
-const top = "../.."
-
-// The build is stamped with a fictitious version and commit: a checkout may lack .git, and a new
-// commit during the test would change the date.
-const (
-	aVersion  = "v1.2.3-rc.4"
-	aRevision = "0123456789abcdef0123456789abcdef01234567"
-	aDate     = "2023-11-14T22:13:20Z"
-)
-
-var stamps = []string{"VERSION=" + aVersion, "REVISION=" + aRevision, "SOURCE_DATE_EPOCH=1700000000"}
-
 // aDebian returns the archive of a Debian root that KPULSE_DEBIAN names. If that, root or one of
 // the programs is missing, the test is skipped, or fails if the variable require is set, as in CI.
 func aDebian(t *testing.T, require string, programs ...string) (archive string) {

@@ -159,9 +159,14 @@ func TestSpelling(t *testing.T) {
 	}
 }
 
-// others are programs of others that pages name. Their arguments are tested elsewhere: the chart's,
-// the Slurm scripts', the mixin's.
-var others = []string{"dcgm-exporter", "echo", "for", "helm", "jb", "kubectl", "mkfifo", "promtool", "sbatch", "ssh", "systemctl", "time"}
+// others are programs of others that pages name, and why TestPagesCommands does not run them, or which test does.
+var others = map[string]string{
+	"apt-ftparchive": "TestAptRecipe", "apt-get": "TestAptRecipe", "gpg": "TestAptRecipe", "for": "a loop of the shell", "echo": "TestAptRecipe, TestNHC",
+	"dcgm-exporter": "needs GPUs; TestReal… run it on a mock driver", "helm": "TestPagesHelm", "jb": "needs the network",
+	"kubectl": "needs a cluster: TestKubernetes…", "mkfifo": "TestKernelLog", "promtool": "needs a Prometheus with days of readings",
+	"sbatch": "needs a cluster: TestSlurm",
+	"ssh":    "needs other machines", "systemctl": "needs systemd: TestPackages", "systemd-run": "needs systemd", "time": "measures only",
+}
 
 // TestPagesCommands: programs accept the commands on the pages. Our commands run with existing
 // files and addresses instead of the page's; a server shows its configuration and exits. Make
@@ -200,13 +205,21 @@ func TestPagesCommands(t *testing.T) {
 			}
 		}
 	}
+	tests := command(t, "sh", "-c", "cat *_test.go | grep -o '^func Test[A-Za-z]*'")
+	for program, why := range others {
+		for _, name := range regexp.MustCompile(`Test\w+`).FindAllString(why, -1) {
+			if !strings.Contains(tests, "func "+name) {
+				t.Errorf("%s: there is no %s", program, name)
+			}
+		}
+	}
 	if ours < 15 || unfenced < 10 {
 		t.Errorf("found only %d commands of ours, and %d in indented blocks", ours, unfenced)
 	}
 }
 
 // indented matches a line of an indented block that is a command.
-var indented = regexp.MustCompile(`(?m)^    (?:KPULSE_\w+=\S+ )?(?:\./)?(?:kpulse-proxy|make|go|helm|kubectl|docker|curl|install|systemctl|promtool) .*$`)
+var indented = regexp.MustCompile(`(?m)^    (?:KPULSE_\w+=\S+ )?(?:\./)?(?:kpulse-proxy|make|go|helm|kubectl|docker|curl|install|systemctl|systemd-run|promtool|deploy/\S+) .*$`)
 
 // commandsOf returns the commands of a block: all lines of a script, without comments, or the lines
 // of a session after a prompt.
@@ -273,7 +286,11 @@ func (x pageCommands) check(t *testing.T, page, line string) bool {
 				}
 			}
 		}
-	case slices.Contains(others, program), line == "echo $?":
+	case strings.HasPrefix(program, "deploy/"):
+		if info, err := os.Stat(root + program); err != nil || info.Mode()&0o100 == 0 {
+			t.Errorf("%s: %s: not a program: %v", page, line, err)
+		}
+	case others[program] != "":
 	default:
 		t.Errorf("%s: %q is not tested", page, line)
 	}
@@ -313,6 +330,8 @@ func (x pageCommands) ours(t *testing.T, page string, args []string) {
 	switch {
 	case len(args) == 0 || strings.HasPrefix(args[0], "-"):
 		args = append(args, "--config.show")
+	case args[0] == "doctor": // of a machine without GPUs
+		want = []int{0, 1}
 	case args[0] == "check" && args[1] == "health":
 		if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--url=") }) {
 			args = append(args, "--url="+x.demo.URL)

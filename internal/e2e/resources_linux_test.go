@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,14 +10,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 )
 
-// TestMemoryLimitFollowsCgroup: GOMEMLIMIT is nine tenths of the limit of the cgroup, or of one
+// TestMemoryLimitFollowsCgroup: GOMEMLIMIT is 85 % of the limit of the cgroup, or of one
 // around it, unless the variable is set.
 func TestMemoryLimitFollowsCgroup(t *testing.T) {
 	const limit = 512 << 20
 	inner := limitedCgroup(t, limit)
-	for environment, want := range map[string]float64{"": 0.9 * limit, "100MiB": 100 << 20} {
+	for environment, want := range map[string]float64{"": 0.85 * limit, "100MiB": 100 << 20} {
 		cmd := exec.Command("/bin/sh", "-c", `echo $$ > "$0"; exec kpulse-proxy --backend=replay --web.listen-address=127.0.0.1:0`, filepath.Join(inner, "cgroup.procs"))
 		cmd.Env = append(os.Environ(), "GOMEMLIMIT="+environment)
 		c, err := startChild(cmd, filepath.Join(t.TempDir(), "log"))
@@ -29,6 +33,38 @@ func TestMemoryLimitFollowsCgroup(t *testing.T) {
 		if got, err := strconv.ParseFloat(text, 64); err != nil || got < want-1 || got > want+1 {
 			t.Errorf("GOMEMLIMIT=%q: /-/metrics says %q, want %v", environment, text, want)
 		}
+	}
+}
+
+// TestMemoryLimitOfTheChart: the largest answer that is read of an exporter, with as many clients as are answered at a time,
+// fits into the chart's memory limit.
+func TestMemoryLimitOfTheChart(t *testing.T) {
+	slow.Test(t, "reads 63 MiB for 40 clients")
+	limits, _ := readYAML(t, chart+"/values.yaml")["resources"].(map[string]any)["limits"].(map[string]any)
+	mebibytes, err := strconv.ParseFloat(strings.TrimSuffix(limits["memory"].(string), "Mi"), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var body bytes.Buffer
+	for f := range 60 {
+		for i := range 4000 {
+			fmt.Fprintf(&body, "DCGM_FI_DEV_MADE_UP_%d{gpu=\"%d\",UUID=\"GPU-%08x-0000-0000-0000-000000000000\",device=\"nvidia%d\",modelName=\"NVIDIA H100 80GB HBM3\",GPU_I_PROFILE=\"1g.10gb\",GPU_I_ID=\"%d\",Hostname=\"node-0\",container=\"main\",namespace=\"team-%d\",pod=\"training-with-a-long-name-%d\"} %d.5\n",
+				f, i/250, i/250, i/250, i%250, i%7, i, i%100)
+		}
+	}
+	if size := body.Len() >> 20; size < 60 || size >= 64 {
+		t.Fatalf("the body has %d MiB", size)
+	}
+	up := startUpstream(func() ([]byte, error) { return body.Bytes(), nil })
+	defer up.stop()
+	t.Setenv("GOMEMLIMIT", fmt.Sprintf("%.0fMiB", 0.85*mebibytes))
+	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.timeout=100s")
+	defer c.Stop()
+	scrapes(t, c, 40, 5, true)
+	if peak := peakMemory(t, c); peak > mebibytes {
+		t.Errorf("the proxy took %.0f MiB, and the limit is %.0f", peak, mebibytes)
+	} else {
+		t.Logf("%.0f of %.0f MiB", peak, mebibytes)
 	}
 }
 

@@ -224,6 +224,34 @@ func TestDrainReasons(t *testing.T) {
 	}
 }
 
+// TestNHC: NHC's check fails on a GPU that is crit, with the reason cut to 200 bytes, and on unknown health only if it is told
+// to. NHC defines die and log, and resets the PATH; it is not a package of Debian.
+func TestNHC(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../deploy/health.md")
+	if err != nil || !strings.Contains(string(page), "\necho '* || check_kpulse_gpus' >> /etc/nhc/nhc.conf\n") {
+		t.Fatalf("health.md does not call the check: %v", err)
+	}
+	const reason = "reboot_node GPU 3: fatal XID 79"
+	for _, test := range []struct{ code, answer, require, want string }{
+		{"0", "OK - 8 GPUs", "1", "rc 0\n"},
+		{"1", "WARNING - GPU 1: hot", "1", "rc 0\n"},
+		{"2", "a note\nCRITICAL - " + reason + "\ncrit  GPU 3", "0", "die 1 check_kpulse_gpus: " + reason + "\nrc 1\n"},
+		{"2", "CRITICAL - " + strings.Repeat("x", 200), "0", "die 1 check_kpulse_gpus: " + strings.Repeat("x", 200) + "\nrc 1\n"},
+		{"2", "CRITICAL - " + strings.Repeat("x", 201), "0", "die 1 check_kpulse_gpus: " + strings.Repeat("x", 197) + "...\nrc 1\n"},
+		{"2", "flag provided but not defined", "0", "log check_kpulse_gpus: health is not known: flag provided but not defined\nrc 0\n"},
+		{"3", "UNKNOWN - no proxy", "0", "log check_kpulse_gpus: health is not known: UNKNOWN - no proxy\nrc 0\n"},
+		{"3", "UNKNOWN - no proxy", "1", "log check_kpulse_gpus: health is not known: UNKNOWN - no proxy\ndie 1 check_kpulse_gpus: the health of the GPUs is not known\nrc 1\n"},
+	} {
+		s := newJobScript(t, map[string]string{"kpulse-proxy": `[ "$*" = "check health --show-all --timeout=10s" ] || exit 7; printf '%s\n' "$ANSWER"; exit "$CODE"`})
+		cmd := exec.CommandContext(t.Context(), "bash", "-c", `die() { echo "die $*"; }; log() { echo "log $*"; }; . ../../deploy/slurm/kpulse.nhc; check_kpulse_gpus; echo "rc $?"`)
+		cmd.Env = jobOn("1", "0", "PATH="+s.dir+"/bin:"+os.Getenv("PATH"), "ANSWER="+test.answer, "CODE="+test.code, "KPULSE_REQUIRE="+test.require)
+		if out, err := cmd.CombinedOutput(); err != nil || string(out) != test.want {
+			t.Errorf("exit %s with %.40q: %v\n%s\nwant\n%s", test.code, test.answer, err, out, test.want)
+		}
+	}
+}
+
 // TestHealthBeforeAJob: the health check of a job's GPUs uses Slurm's ids, except for MIG devices:
 // those ids do not name boards.
 func TestHealthBeforeAJob(t *testing.T) {

@@ -1,6 +1,7 @@
 package expose
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -95,37 +96,35 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	o := m.outputs.get(w, gzipped)
 	defer m.outputs.put(o)
+	text := o // in the text format
 	if other != "" {
-		m.writeOpenMetrics(o, r, asked, readings)
-	} else if !m.write(o, asked, readings) {
+		text = m.outputs.get(new(bytes.Buffer), false)
+		defer m.outputs.put(text)
+	}
+	if text.merger.fits = m.opts.Fits; !m.opts.Passthrough.writeAll(text, readings) {
 		w.Header().Del("Content-Encoding")
 		answerError(w, noRoom, http.StatusServiceUnavailable)
 		return
+	}
+	text.writeFurther(asked.kept, readings, m.opts.Passthrough != PassOff)
+	if text.switches = text.switches[:0]; m.opts.Switches != nil && asked.first {
+		text.switches = m.opts.Switches(text.switches)
+	}
+	if text.faults = text.faults[:0]; m.opts.SwitchFaults != nil && asked.first {
+		text.faults = m.opts.SwitchFaults(text.faults)
+	}
+	m.renderers[asked.full].write(text, asked.kept, readings)
+	if m.opts.Results != nil && asked.all {
+		m.opts.Results(time.Now(), text.pass)
+	}
+	if other != "" {
+		m.writeOpenMetrics(o, text, r)
 	}
 	if n, whole := o.end(); whole {
 		// Saves the chunked encoding, and most of the writes.
 		w.Header().Set("Content-Length", strconv.Itoa(n))
 	}
 	o.last.flush()
-}
-
-// write renders the page. It reports whether that fits into memory; if not, nothing is written.
-func (m *metrics) write(o *output, asked chosen, readings []outcome) bool {
-	if o.merger.fits = m.opts.Fits; !m.opts.Passthrough.writeAll(o, readings) {
-		return false
-	}
-	o.writeFurther(asked.kept, readings, m.opts.Passthrough != PassOff)
-	if o.switches = o.switches[:0]; m.opts.Switches != nil && asked.first {
-		o.switches = m.opts.Switches(o.switches)
-	}
-	if o.faults = o.faults[:0]; m.opts.SwitchFaults != nil && asked.first {
-		o.faults = m.opts.SwitchFaults(o.faults)
-	}
-	m.renderers[asked.full].write(o, asked.kept, readings)
-	if m.opts.Results != nil && asked.all {
-		m.opts.Results(time.Now(), o.pass)
-	}
-	return true
 }
 
 // answers reports whether readings are to be served; otherwise it answers the request.

@@ -29,12 +29,9 @@ func (p Passthrough) openMetrics(r *http.Request) string {
 
 // writeOpenMetrics writes the page as OpenMetrics. A client that also takes protobuf, as a Prometheus that reads
 // created timestamps does, gets them; they would be series of their own to any other.
-func (m *metrics) writeOpenMetrics(o *output, r *http.Request, asked chosen, readings []outcome) {
-	var page bytes.Buffer
-	text := m.outputs.get(&page, false)
-	m.write(text, asked, readings)
+func (m *metrics) writeOpenMetrics(o, text *output, r *http.Request) {
+	page := text.w.(*bytes.Buffer)
 	text.flush()
-	m.outputs.put(text)
 	var fromZero map[string]bool
 	if strings.Contains(strings.Join(r.Header["Accept"], ","), expfmt.ProtoType) {
 		fromZero = countersFromZero()

@@ -94,7 +94,7 @@ local v = import '../lib/variable.libsonnet';
             'Free GPUs',
             'GPUs that are free now. If many are free while jobs wait, the scheduler or a quota is in the way.',
             'none',
-            [p.instant('%s - (%s or vector(0))' % [present, held])]
+            [p.instant('clamp_min(%s - (%s or vector(0)), 0)' % [present, held])]
           ) + colors.count + p.decimals(1)),
           d.at(6, 3, p.stat(
             'Unused GPU-hours',
@@ -174,11 +174,11 @@ local v = import '../lib/variable.libsonnet';
           ) + p.lines([['now', 'blue'], ['a week ago', '#6e7077']])),
           d.at(12, 8, p.timeseries(
             'GPUs held, free and in all',
-            'All GPUs of the selected hosts, those that a pod or job holds, and the rest. If some stay free while jobs wait, the scheduler or a quota is in the way; if none do, more are needed.',
+            'All GPUs of the selected hosts, those that a pod or job holds, and the rest; GPUs that were lost count as held for up to five minutes. If some stay free while jobs wait, the scheduler or a quota is in the way; if none do, more are needed.',
             'none',
             [
               p.query(held, 'held'),
-              p.query('%s - %s' % [present, held], 'free'),
+              p.query('clamp_min(%s - %s, 0)' % [present, held], 'free'),
               p.query(present, 'in all'),
             ]
           ) + p.lines([['held', 'blue'], ['free', 'green'], ['in all', '#6e7077']])),

@@ -88,7 +88,7 @@ local v = import '../lib/variable.libsonnet';
             'GPUs that a pod or job holds. If far fewer than present: the queued work does not fit, or there is none.',
             'none',
             [p.instant('sum(host:kpulse_allocation_held_gpus:rate5m%s)' % modelled)]
-          ) + colors.count + p.decimals(1)),
+          ) + colors.count + p.decimals(1) + p.links([links.to(c, 'kpulse-efficiency.json', 'Efficiency & waste: what is free')])),
           d.at(4, 3, p.stat(
             'Idle, held',
             'GPUs that are held but idle. Efficiency & waste shows who holds them.',
@@ -189,7 +189,7 @@ local v = import '../lib/variable.libsonnet';
                        + p.column('Power', { unit: 'watt' })),
         ]),
         d.row('Models', [
-          d.at(14, 8, p.table(
+          d.at(24, 7, p.table(
             'GPU models',
             'The same for each model, on all hosts. If one model is held but idle more than the others, it does not suit the jobs that request it.',
             'none',
@@ -209,7 +209,7 @@ local v = import '../lib/variable.libsonnet';
             ['Value #D', 'Real utilization'],
             ['Value #E', 'Power'],
           ]) + p.column('Held', { decimals: 1 }) + p.column('Idle, held', { decimals: 1 }) + p.column('Real utilization', colors.share) + p.column('Power', { unit: 'watt' })),
-          d.at(10, 8, p.timeseries(
+          d.at(24, 7, p.timeseries(
             'Real utilization by model',
             'Of all GPUs of each model. If one model drops while the others do not, its jobs ended or are waiting.',
             'percentunit',
@@ -227,7 +227,7 @@ local v = import '../lib/variable.libsonnet';
                           'label_replace(%s, "missing", "Input $1", "field", "(.+)")' % told(
                             '',
                             'Add it to the counters file: `kpulse-proxy check counters FILE` names the line. The number counts sources that lack it.',
-                            'count by (field) (max by (%s, instance, source, field) (kpulse_source_field_missing%s) == 1)' % [cluster, ofClusters(', field!~"%s"' % std.join('|', c.optionalFields))]
+                            'count by (field) (max by (%(of)s, field) (kpulse_source_field_missing%(fields)s) == 1 and on (%(of)s) max by (%(of)s) (kpulse_source_devices%(all)s) > 0)' % { of: cluster + ', instance, source', fields: ofClusters(', field!~"%s"' % std.join('|', c.optionalFields)), all: ofClusters() }
                           ),
                           told(
                             'A single proxy version',

@@ -116,6 +116,27 @@ local v = import '../lib/variable.libsonnet';
             [p.rows('max by (%s, model, driver_version, pci_bus_id) (last_over_time(kpulse_gpu_info%s[$__range]))' % [labels.board(c), raw()])]
           ) + p.renamed([[c.clusterLabel, 'Cluster'], ['hostname', 'Host'], ['gpu', 'Index'], ['model', 'Model'], ['driver_version', 'Driver'], ['pci_bus_id', 'PCI address'], ['uuid', 'Full UUID']])),
         ]),
+        d.row('Who holds it', [
+          d.at(24, 5, p.table(
+            'Holders',
+            'Pods and jobs on this GPU in the time range, the latest first. Several at the same time share it.',
+            'none',
+            [p.rows(q.or0(
+              'max by (%s, %s) (kpulse_allocation_info%s)' % [labels.device(c), labels.holder(c), raw()],
+              'max by (%s, %s) (last_over_time(kpulse_allocation_info%s[$__range]))' % [labels.device(c), labels.holder(c), raw()]
+            ))]
+          ) + p.sorted('Value') + p.renamed([
+            ['Value', 'Holds it'],
+            [c.clusterLabel, 'Cluster'],
+            ['workload_namespace', 'Namespace'],
+            ['workload_pod', 'Pod'],
+            ['workload_kind', 'Kind'],
+            ['workload_name', 'Workload'],
+            ['hpc_job', 'Job'],
+            ['mig_instance', 'MIG instance'],
+            ['mig_profile', 'MIG profile'],
+          ]) + p.column('Holds it', { mappings: p.valueMappings({ '0': { text: 'no longer' }, '1': { text: 'now' } }) })),
+        ]),
         d.row('Over time', [
           d.at(24, 6, p.stateTimeline(
             'Class over time',
@@ -233,7 +254,7 @@ local v = import '../lib/variable.libsonnet';
             'Each reason while it is active. gpu_idle and sw_power_cap are normal; thermal reasons and the power brake, in orange, are not.',
             'none',
             [p.query(slowed, '{{reason}}')]
-          ) + p.mappings({ '0': { text: 'no', color: 'transparent' }, '1': { text: 'yes', color: '#6e7077' }, '2': { text: 'yes', color: 'orange' } })),
+          ) + p.mappings({ '0': { text: 'no', color: 'transparent' }, '1': { text: 'yes', color: '#6e7077' }, '2': { text: 'yes', color: 'orange' } }) + p.noValue('nothing that is read')),
         ]),
         d.row('Errors', [
           d.at(24, 7, incidents.xidCodes(c, ', uuid="$gpu"', 'XIDs by code')),
@@ -255,27 +276,6 @@ local v = import '../lib/variable.libsonnet';
             'suffix:/min',
             [p.query(q.perMinute('kpulse_gpu_pcie_replays_total', raw(), labels.board(c)), 'replays')]
           )),
-        ]),
-        d.row('Who holds it', [
-          d.at(24, 6, p.table(
-            'Holders',
-            'Pods and jobs on this GPU in the time range, the latest first. Several at the same time share it.',
-            'none',
-            [p.rows(q.or0(
-              'max by (%s, %s) (kpulse_allocation_info%s)' % [labels.device(c), labels.holder(c), raw()],
-              'max by (%s, %s) (last_over_time(kpulse_allocation_info%s[$__range]))' % [labels.device(c), labels.holder(c), raw()]
-            ))]
-          ) + p.sorted('Value') + p.renamed([
-            ['Value', 'Holds it'],
-            [c.clusterLabel, 'Cluster'],
-            ['workload_namespace', 'Namespace'],
-            ['workload_pod', 'Pod'],
-            ['workload_kind', 'Kind'],
-            ['workload_name', 'Workload'],
-            ['hpc_job', 'Job'],
-            ['mig_instance', 'MIG instance'],
-            ['mig_profile', 'MIG profile'],
-          ]) + p.column('Holds it', { mappings: p.valueMappings({ '0': { text: 'no longer' }, '1': { text: 'now' } }) })),
         ]),
       ]
     ),

@@ -78,11 +78,13 @@ local v = import '../lib/variable.libsonnet';
           ) + p.sorted('Value') + p.renamed([['state', 'State'], ['condition', 'Condition']] + board)),
           d.at(10, 10, p.stacked(
             'Boards by state',
-            'Boards that are not ok. A step means that many boards changed at once: power, cooling, fabric or a driver roll-out.',
+            'Boards that are not ok, the worst at the bottom. A step means that many boards changed at once: power, cooling, fabric or a driver roll-out.',
             'none',
             [
-              p.query('sum by (state) (host:kpulse_gpu_health_gpus:rate5m%s)' % q.recorded(c, ', state!="ok"'), '{{state}}'),
               p.query('count(device:kpulse_gpu_gone:timestamp%s) or 0 * sum(host:kpulse_gpu_health_gpus:rate5m%s)' % [q.recorded(c), q.recorded(c)], 'gone'),
+            ] + [
+              p.query('sum by (state) (host:kpulse_gpu_health_gpus:rate5m%s)' % q.recorded(c, ', state="%s"' % state), '{{state}}')
+              for state in ['crit', 'warn', 'hot', 'unknown']
             ]
           ) + colors.byState + p.colored('gone', 'dark-red')),
         ]),

@@ -83,7 +83,7 @@ local advice = (import '../lib/classes.json') {
   ) + p.range(0, 1) + p.noValue('not read'),
 
   // found is a row of the advice: what was found, and the GPU-hours that it is about.
-  local found(what, hours) = 'label_replace(%s, "found", "%s", "", "")' % [hours, what],
+  local found(what, hours, first=2) = 'label_replace(label_replace(%s, "found", "%s", "", ""), "first", "%d", "", "")' % [hours, what, first],
   local hoursOf(which) = 'sum(%s / 60 and on (%s) (%s))' % [sums('held_gpus'), device, which],
 
   local textIs(map) = { mappings: p.valueMappings(map), 'custom.cellOptions': { type: 'color-text' } },
@@ -97,19 +97,19 @@ local advice = (import '../lib/classes.json') {
       [v.datasource(c), v.one(v.cluster(c))] + v.jobParts(c),
       [
         d.row('In the time range', [
-          d.at(6, 3, p.stat(
+          d.at(8, 3, p.stat(
             'State',
             'Stalled: every board is busy by NVML, but none works; see the runbook of KpulseJobStalled. Ended: it held GPUs within the time range.',
             'none',
             [p.instant('max(2 + 0 * %s)\nor\nmax(1 + 0 * %s)\nor\nmax(0 * last_over_time(%s[$__range]))' % [gang('stalled_power:ratio5m'), holder('held_gpus'), holder('held_gpus')])]
           ) + colors.count + p.mappings({ '0': { text: 'ended', color: 'text' }, '1': { text: 'holds GPUs', color: 'text' }, '2': { text: 'STALLED', color: 'red' } }) + p.noValue('not in this time range')),
-          d.at(6, 3, p.stat(
+          d.at(8, 3, p.stat(
             'GPUs and hosts',
             'Boards or MIG instances that it held, and the hosts that they are on.',
             'none',
             [p.instant('count(%s)' % sums('held_gpus'), 'GPUs'), p.instant('count(%s)' % sums('held_gpus', labels.host(c)), 'hosts')]
           ) + colors.count),
-          d.at(6, 3, p.stat(
+          d.at(8, 3, p.stat(
             'Real utilization',
             'Of the time for which it was known. No work reaches 100 %: on an H200 a large matrix product reaches 77 %, a copy 61 %, a kernel without tensor cores 44 %.',
             'percentunit',
@@ -121,14 +121,14 @@ local advice = (import '../lib/classes.json') {
             'percentunit',
             [p.instant('avg(%s)' % meanNVML)]
           ) + colors.count + p.range(0, 1) + p.noValue('not read')),
-          d.at(8, 3, p.stat('GPU-hours', 'GPUs times the hours for which they were held.', 'none', [p.instant(total('held_gpus') + ' / 60')]) + colors.count + p.decimals(1)),
-          d.at(8, 3, p.stat(
+          d.at(6, 3, p.stat('GPU-hours', 'GPUs times the hours for which they were held.', 'none', [p.instant(total('held_gpus') + ' / 60')]) + colors.count + p.decimals(1)),
+          d.at(6, 3, p.stat(
             'Unused GPU-hours',
             'GPU-hours times the part of the GPUs that was not utilized. Some of it cannot be used: see Real utilization.',
             'none',
             [p.instant('%s / 60 * (1 - %s)' % [total('held_gpus'), q.ratio(total('utilized_gpus'), total('known_gpus'))])]
           ) + colors.count + p.decimals(1)),
-          d.at(8, 3, p.stat('Energy', 'Estimated from its activity on the boards, or from its share of them.', 'kwatth', [p.instant(total('energy') + ' * 60 / 3.6e6')]) + colors.count + p.decimals(1)),
+          d.at(6, 3, p.stat('Energy', 'Estimated from its activity on the boards, or from its share of them.', 'kwatth', [p.instant(total('energy') + ' * 60 / 3.6e6')]) + colors.count + p.decimals(1)),
           d.at(24, 4, p.table(
             'Whose',
             'The owner of the job, and where it runs. User and account are known with --hpc-job-info-dir.',
@@ -148,16 +148,16 @@ local advice = (import '../lib/classes.json') {
         d.row('What it means', [
           d.at(24, 10, p.table(
                          'What to change',
-                         'What the job did, by GPU-hours, with what it means and what to do about it. Classes add up to the hours held; the other rows are about some of them.',
+                         'What is wrong, then what the job did, by GPU-hours, with what it means and what to do about it. Classes add up to the hours held; the other rows are about some of them.',
                          'none',
                          [p.rows('label_replace(\n%s, "advice", "$1", "found", "(.+)")' % std.join('\nor\n', [
                            'label_replace(sum by (class) (%s), "found", "$1", "class", "(.+)")' % q.gpuHours(holder('class_gpus')),
-                           found('stalled', 'sum(count_over_time(%s[$__range])) / 60 * max(max_over_time(%s[$__range]))' % [gang('stalled_power:ratio5m'), holder('held_gpus')]),
+                           found('stalled', 'sum(count_over_time(%s[$__range])) / 60 * max(max_over_time(%s[$__range]))' % [gang('stalled_power:ratio5m'), holder('held_gpus')], first=1),
                            found('unused boards', hoursOf('%s < %g' % [utilization, c.idleUtilizationThreshold])),
                            found('stragglers', hoursOf('%s < 0.5 and on () count(%s) >= 4 unless on () %s' % [ofMedian('>= 0.2'), utilization, 'allocation:kpulse_allocation_held_gpus:rate5m' + q.ofJob(c, ', workload_kind=~"%s"' % q.services)])),
                            found('little memory', 'sum(%s / 60) and max(%s) < 0.25' % [sums('held_gpus'), peak]),
                          ]))]
-                       ) + p.sorted('Value') + p.renamed([['found', 'What'], ['Value', 'GPU-hours'], ['advice', 'What it means and what to do']])
+                       ) + p.sorted('Value') + p.sorted('first', false) + p.renamed([['found', 'What'], ['Value', 'GPU-hours'], ['advice', 'What it means and what to do']])
                        + p.column('What', { 'custom.width': 190 } + textIs({ [class[0]]: { color: class[1] } for class in colors.classes } + { stalled: { color: 'red' }, 'unused boards': { color: 'orange' }, stragglers: { color: 'orange' }, 'little memory': { color: colors.hot } }) + { 'custom.cellOptions': { type: 'color-background', mode: 'basic' } })
                        + p.column('GPU-hours', { decimals: 1 })
                        + p.column('What it means and what to do', { 'custom.wrapText': true, mappings: p.valueMappings({ [name]: { text: advice[name] } for name in std.objectFields(advice) }) })

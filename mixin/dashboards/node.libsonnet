@@ -25,6 +25,8 @@ local v = import '../lib/variable.libsonnet';
   local source(name) =
     'max by (%(of)s, source) (%(name)s%(only)s and on (%(of)s) last_over_time(kpulse_gpu_present%(raw)s[$__range]))'
     % { of: c.clusterLabel + ', instance', name: name, only: c.kpulseOnly, raw: q.raw(c) },
+  // reported is when each proxy last reported the host within the time range.
+  local reported = 'max by (%s, instance) (max_over_time(timestamp(kpulse_gpu_present%s)[$__range:1m]))' % [c.clusterLabel, q.raw(c)],
   // machine is a reading of the machine, which the lean form leaves to the proxy's own telemetry.
   local machine(name) = 'max by (%s) (kpulse_host_%s%s or kpulse_proxy_host_%s{%s, %s=~"$cluster", hostname=~"$hostname"})'
                         % [labels.host(c), name, q.raw(c), name, c.telemetrySelector, c.clusterLabel],
@@ -51,15 +53,26 @@ local v = import '../lib/variable.libsonnet';
             'none',
             incidents.hereOfExpected(c)
           ) + colors.count + p.colored('only here', 'red')),
-          d.at(3, 4, p.stat('Held', 'GPUs of this host that a pod or job holds.', 'none', [p.instant('sum(host:kpulse_allocation_held_gpus:rate5m%s)' % recorded)]) + colors.count + p.decimals(1)),
+          d.at(3, 4, p.stat('Held', 'GPUs of this host that a pod or job holds.', 'none', [p.instant('sum(host:kpulse_allocation_held_gpus:rate5m%s)' % recorded)]) + colors.count + p.decimals(1) + p.noValue('not read')),
           d.at(5, 4, p.stat(
             'Real utilization',
             'Of the GPUs of this host, over the last 5 minutes. ' + p.saturating,
             'percentunit',
             [p.instant(q.ratio('sum(host:kpulse_gpu_utilized_gpus:rate5m%s)' % recorded, 'sum(host:kpulse_gpu_known_gpus:rate5m%s)' % recorded))]
-          ) + colors.good + p.range(0, 1)),
-          d.at(4, 4, p.stat('Hottest', 'The hottest board now. If only one is hot, check its fan and seating; if all are, the airflow.', 'celsius', [p.instant('max(%s)' % q.board(c, 'kpulse_gpu_temperature_celsius'))]) + colors.count),
-          d.at(3, 4, p.stat('Draw', 'All boards of the host together.', 'watt', [p.instant('sum(%s)' % q.board(c, 'kpulse_gpu_power_watts'))]) + colors.count),
+          ) + colors.good + p.range(0, 1) + p.noValue('not read')),
+          d.at(4, 4, p.stat('Hottest', 'The hottest board now. If only one is hot, check its fan and seating; if all are, the airflow.', 'celsius', [p.instant('max(%s)' % q.board(c, 'kpulse_gpu_temperature_celsius'))]) + colors.count + p.noValue('not read')),
+          d.at(3, 4, p.stat('Draw', 'All boards of the host together.', 'watt', [p.instant('sum(%s)' % q.board(c, 'kpulse_gpu_power_watts'))]) + colors.count + p.noValue('not read')),
+          d.at(24, 4, p.table(
+                        'Sources of the host',
+                        'Whether the proxy can read the GPUs. If it is down or old, the panels below show old values. Silent: the proxy that last reported the host does not answer, or is no target of Prometheus any more.',
+                        'none',
+                        [
+                          p.rows('%s\nor on (%s) -1 + 0 * %s' % [source('kpulse_source_up'), c.clusterLabel, reported]),
+                          p.rows('time() - (%s\nor on (%s) %s)' % [source('kpulse_source_last_read_timestamp_seconds'), c.clusterLabel, reported]),
+                        ]
+                      ) + p.joined + p.renamed([[c.clusterLabel, 'Cluster'], ['instance', 'Proxy'], ['source', 'Source'], ['Value #A', 'Up'], ['Value #B', 'Age']])
+                      + p.column('Age', { unit: 's' })
+                      + p.column('Up', { mappings: p.valueMappings({ '-1': { text: 'silent', color: 'red' }, '0': { text: 'down', color: 'red' }, '1': { text: 'up', color: 'green' } }), 'custom.cellOptions': { type: 'color-text' } })),
         ]),
         d.row('Side by side', [
           d.at(24, 10, p.table(
@@ -97,7 +110,7 @@ local v = import '../lib/variable.libsonnet';
                        + p.column('GPU-Util', { unit: 'percentunit', decimals: 0 })
                        + p.column('Memory used', { unit: 'percentunit', decimals: 0 })
                        + p.column('Temperature', { unit: 'celsius' })
-                       + p.column('Power', { unit: 'watt' })),
+                       + p.column('Power', { unit: 'watt' }) + p.noValue('no board is read')),
           d.at(12, 8, devices('Real utilization of each GPU', 'GPUs of one job should be close together; one far below the others makes them wait.', 'percentunit', 'kpulse_gpu_real_utilization_ratio') + p.range(0, 1)),
           d.at(12, 8, p.stateTimeline(
             'Class of each GPU',
@@ -138,17 +151,6 @@ local v = import '../lib/variable.libsonnet';
           d.at(24, 7, incidents.alerts(c)),
           d.at(24, 5, incidents.missingBoards(c)),
           d.at(24, 5, incidents.xidBoards(c)),
-          d.at(24, 4, p.table(
-                        'Sources of the host',
-                        'Whether the proxy can read the GPUs. If it is down or old, the panels above show old values.',
-                        'none',
-                        [
-                          p.rows(source('kpulse_source_up')),
-                          p.rows('time() - ' + source('kpulse_source_last_read_timestamp_seconds')),
-                        ]
-                      ) + p.joined + p.renamed([[c.clusterLabel, 'Cluster'], ['instance', 'Proxy'], ['source', 'Source'], ['Value #A', 'Up'], ['Value #B', 'Age']])
-                      + p.column('Age', { unit: 's' })
-                      + p.column('Up', { mappings: p.valueMappings({ '0': { text: 'down', color: 'red' }, '1': { text: 'up', color: 'green' } }), 'custom.cellOptions': { type: 'color-text' } })),
         ]),
         d.row('Who holds its GPUs', [
           d.at(24, 7, p.table(

@@ -115,7 +115,10 @@ func (h *host) page(dst []byte, at time.Duration) []byte {
 	rows := h.rows(at, at-h.last)
 	h.last = at
 	families := defaultCounters
-	if h.allCounters {
+	switch {
+	case len(rows) == 0:
+		return dst
+	case h.allCounters:
 		families = slices.Concat(defaultCounters, furtherCounters)
 	}
 	for _, f := range families {
@@ -135,11 +138,7 @@ func (h *host) page(dst []byte, at time.Duration) []byte {
 	dst = append(dst, "# TYPE "+links+" gauge\n"...)
 	for i := range rows {
 		for link := range linksPerGPU {
-			up := 0
-			if float64(link) < rows[i].links {
-				up = 1
-			}
-			dst = fmt.Appendf(dst, "%s%s,nvlink=\"%d\"} %d\n", links, rows[i].board.labels(h), link, up)
+			dst = fmt.Appendf(dst, "%s%s,nvlink=\"%d\"} %d\n", links, rows[i].board.labels(h), link, min(1, max(0, int(rows[i].links)-link)))
 		}
 	}
 	return dst

@@ -76,6 +76,9 @@ type host struct {
 	model         *gpuModel
 	boards        [gpusPerHost]board
 	down          time.Duration // time from which its proxy cannot be scraped; 0 for never
+	unlisted      bool          // and is no target any more
+	busy          float64       // the load of its CPUs
+	switchFails   time.Duration // time from which one of its NVSwitches has an error a minute; 0 for never
 	allCounters   bool          // its exporter serves more than the default counters
 	lacks         string        // a family that its exporter lacks
 	streams       bool          // the proxy reads the host engine itself
@@ -129,7 +132,7 @@ func newFleet(hosts int) []*host {
 	var all []*host
 	for i := range hosts {
 		number := i / len(Clusters)
-		h := &host{cluster: Clusters[i%len(Clusters)], name: fmt.Sprintf("gpu-%03d", number), number: number, model: &models[number%len(models)], allCounters: true}
+		h := &host{cluster: Clusters[i%len(Clusters)], name: fmt.Sprintf("gpu-%03d", number), number: number, model: &models[number%len(models)], allCounters: true, busy: .25}
 		for g := range h.boards {
 			sum := fnv.New64a()
 			fmt.Fprint(sum, h.cluster, h.name, g)
@@ -189,6 +192,7 @@ func (h *host) runPods() {
 			b.work, b.holder = pretrain, pod("team-vision", fmt.Sprintf("%s-worker-%d", job, g), trained(job))
 		case 1:
 			job := fmt.Sprintf("nlp-%d", h.number)
+			h.busy = .97 // for the loaders
 			b.work, b.holder = [...]work{launching, loading}[g/4], pod("team-nlp", fmt.Sprintf("%s-worker-%d", job, g), trained(job))
 		case 2:
 			hash := fmt.Sprintf(`,pod_template_hash="%dd7f6c9b4"`, h.number)

@@ -163,7 +163,7 @@ func TestFleetIsWhatItSays(t *testing.T) {
 			}
 		}
 	}
-	for what, want := range map[string]int{"east": 8, "west": 8, models[0].name: 6, models[1].name: 6, models[2].name: 4, "gone": 2, `hpc_job="`: 8, `pod="`: 8, `GPU_I_PROFILE="`: 2} {
+	for what, want := range map[string]int{"east": 8, "west": 8, models[0].name: 6, models[1].name: 6, models[2].name: 4, "gone": 2 + 8, `hpc_job="`: 8, `pod="`: 7, `GPU_I_PROFILE="`: 1} {
 		if seen[what] != want {
 			t.Errorf("%s: %d, want %d", what, seen[what], want)
 		}
@@ -175,7 +175,7 @@ func TestFleetIsWhatItSays(t *testing.T) {
 	for _, i := range all {
 		names = append(names, i.Name)
 	}
-	if want := "[GPU gone XID 79 NVLink down straggler hot reset hung job proxy down]"; fmt.Sprint(names) != want {
+	if want := "[GPU gone XID 79 NVLink down straggler hot reset hung job all GPUs lost proxy down silent host]"; fmt.Sprint(names) != want {
 		t.Errorf("%v goes wrong, want %s", names, want)
 	}
 }

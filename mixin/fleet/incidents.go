@@ -14,13 +14,12 @@ type Incident struct {
 
 // Is reports whether labels name the board of an incident, or its job or proxy.
 func (i Incident) Is(labels map[string]string) bool {
-	if labels["cluster"] != "" && labels["cluster"] != i.Cluster {
-		return false
-	}
 	switch {
+	case labels["cluster"] != "" && labels["cluster"] != i.Cluster:
+		return false
 	case i.Alert == "KpulseJobStalled":
 		return labels["hpc_job"] == i.Job
-	case i.UUID != "":
+	case labels["gpu"] != "":
 		return labels["uuid"] == i.UUID || labels["hostname"] == i.Hostname && labels["gpu"] == i.GPU
 	}
 	return labels["instance"] == i.Instance || labels["hostname"] == i.Hostname
@@ -29,33 +28,28 @@ func (i Incident) Is(labels map[string]string) bool {
 // incidents adds faults to some hosts of a fleet that is played for length. A fleet of 16
 // hosts has room for all incidents.
 func incidents(fleet []*host, length time.Duration) []Incident {
-	find := func(cluster string, number int) *host {
+	on := func(cluster string, number int, change func(*host)) {
 		for _, h := range fleet {
 			if h.cluster == cluster && h.number == number {
-				return h
+				change(h)
 			}
 		}
-		return nil
 	}
 	var all []Incident
 	add := func(name, alert, cluster string, number, gpu int, before time.Duration, to time.Duration, change func(*state)) {
-		h := find(cluster, number)
-		if h == nil {
-			return
-		}
-		at := length - before
-		b := &h.boards[gpu]
-		b.trouble = append(b.trouble, trouble{at, to, change})
-		if name != "" {
-			i := Incident{Name: name, Alert: alert, Cluster: cluster, Hostname: h.name, Instance: h.instance(), GPU: string(rune('0' + gpu)), UUID: b.uuid, At: at}
-			if number%2 == 0 {
-				i.Job = h.job()
+		on(cluster, number, func(h *host) {
+			b := &h.boards[gpu]
+			b.trouble = append(b.trouble, trouble{length - before, to, change})
+			if name != "" {
+				i := Incident{Name: name, Alert: alert, Cluster: cluster, Hostname: h.name, Instance: h.instance(), GPU: string(rune('0' + gpu)), UUID: b.uuid, At: length - before}
+				if number%2 == 0 {
+					i.Job = h.job()
+				}
+				all = append(all, i)
 			}
-			all = append(all, i)
-		}
+		})
 	}
 	east, west := Clusters[0], Clusters[1]
-
 	add("GPU gone", "KpulseGPUMissing", west, 1, 6, 21*time.Minute, 0, func(s *state) { s.gone = true })
 	// The driver reports the XID, and two scrapes later the board is off the bus.
 	add("XID 79", "KpulseGPUMissing", west, 0, 3, 25*time.Minute, 0, func(s *state) { s.xid = 79 })
@@ -75,26 +69,27 @@ func incidents(fleet []*host, length time.Duration) []Incident {
 		s.parts = []part{s.parts[0], s.parts[2], small}
 	})
 
-	// Both hosts of a job hang.
-	for i, number := range []int{0, 2} {
+	// Both hosts of a job hang, and a host returns from a reboot without its boards.
+	addAll := func(name, alert string, number int, before time.Duration, change func(*state)) {
 		for gpu := range gpusPerHost {
-			name := ""
-			if i+gpu == 0 {
-				name = "hung job"
-			}
-			add(name, "KpulseJobStalled", east, number, gpu, 30*time.Minute, 0, func(s *state) { s.work = hung })
+			add(name, alert, east, number, gpu, before, 0, change)
+			name = ""
 		}
 	}
-	if h := find(west, 4); h != nil {
-		h.down = length - 20*time.Minute
-		all = append(all, Incident{Name: "proxy down", Alert: "KpulseProxyInstanceDown", Cluster: west, Hostname: h.name, Instance: h.instance(), At: h.down})
+	addAll("hung job", "KpulseJobStalled", 0, 30*time.Minute, func(s *state) { s.work = hung })
+	addAll("", "", 2, 30*time.Minute, func(s *state) { s.work = hung })
+	addAll("all GPUs lost", "KpulseUpstreamWithoutGPUs", 5, 20*time.Minute, func(s *state) { s.gone = true })
+	silence := func(name, alert string, number int) {
+		on(west, number, func(h *host) {
+			h.down, h.unlisted = length-20*time.Minute, alert == ""
+			all = append(all, Incident{Name: name, Alert: alert, Cluster: west, Hostname: h.name, Instance: h.instance(), At: h.down})
+		})
 	}
-	if h := find(west, 5); h != nil {
-		h.streams, h.evicts = true, length-30*time.Minute
-	}
-	if h := find(east, 7); h != nil {
-		h.lacks = "DCGM_FI_PROF_DRAM_ACTIVE"
-	}
+	silence("proxy down", "KpulseProxyInstanceDown", 4)
+	silence("silent host", "", 6)
+	on(west, 2, func(h *host) { h.switchFails = length - 24*time.Minute })
+	on(west, 5, func(h *host) { h.streams, h.evicts = true, length-30*time.Minute })
+	on(east, 7, func(h *host) { h.lacks = "DCGM_FI_PROF_DRAM_ACTIVE" })
 	return all
 }
 

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -122,10 +123,5 @@ func scrapeAll(proxies []*proxy, scrape func(*proxy) error) error {
 		})
 	}
 	workers.Wait()
-	for _, err := range failures {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(failures...)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/holders"
@@ -34,7 +35,7 @@ type text struct {
 func (s *text) Name() string { return "http://localhost:9400/metrics" }
 
 func (s *text) Caps() source.Caps {
-	return source.Caps{Backend: "prometheus", Kind: source.Scraped, Aggregation: source.Window, Host: s.host.name}
+	return source.Caps{Backend: "prometheus", Kind: source.Scraped, Aggregation: source.Window, Host: s.host.name, Local: true}
 }
 
 func (s *text) Read(_ context.Context, b *raw.Batch) error {
@@ -58,7 +59,7 @@ const period = 10 * time.Second
 func (s *stream) Name() string { return "dcgmi dmon" }
 
 func (s *stream) Caps() source.Caps {
-	return source.Caps{Backend: "dcgm", Kind: source.Streamed, Aggregation: source.Point, Period: period, Host: s.host.name}
+	return source.Caps{Backend: "dcgm", Kind: source.Streamed, Aggregation: source.Point, Period: period, Host: s.host.name, Local: true}
 }
 
 func (s *stream) Read(ctx context.Context, b *raw.Batch) error {
@@ -102,6 +103,9 @@ func startProxy(ctx context.Context, h *host, began time.Time, jobs *holders.Job
 	exporter := text{host: h, began: began, dict: raw.NewDict()}
 	opts := pipeline.Options{
 		Source: &exporter, Translator: translator, Judge: judge,
+		Host: func() canonical.Host {
+			return canonical.Host{CPUs: 192, CPUUtilization: h.busy, MemoryTotal: 2e12, MemoryAvailable: 1.2e12}
+		},
 		Logger: slog.New(slog.DiscardHandler), MinInterval: time.Second, Timeout: 10 * time.Second, Attribute: jobs.Feed().Complete,
 	}
 	if h.streams {
@@ -112,14 +116,17 @@ func startProxy(ctx context.Context, h *host, began time.Time, jobs *holders.Job
 	handler, err := expose.New(expose.Options{
 		Sources: expose.NewSet(p), Passthrough: expose.PassOff, MaxRequests: 40, Timeout: 10 * time.Second,
 		FailureKinds: pipeline.FailureKinds(), Logger: slog.New(slog.DiscardHandler),
+		Machine: expose.Machine{Switches: func(dst []canonical.SXIDCount) []canonical.SXIDCount {
+			if failed := time.Since(began) - h.switchFails; h.switchFails > 0 && failed >= 0 {
+				dst = append(dst, canonical.SXIDCount{Hostname: h.name, PCIBusID: "0000:05:00.0", Code: 12028, Count: uint64(failed / time.Minute)})
+			}
+			return dst
+		}},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &proxy{host: h, handler: handler, targets: []*target{
-		{path: "/metrics", job: "kpulse-proxy"},
-		{path: "/-/metrics", job: "kpulse-proxy-telemetry"},
-	}}, nil
+	return &proxy{host: h, handler: handler, targets: []*target{{path: "/metrics", job: "kpulse-proxy"}, {path: "/-/metrics", job: "kpulse-proxy-telemetry"}}}, nil
 }
 
 // target is an exposition that Prometheus scrapes.
@@ -152,7 +159,11 @@ func (p *proxy) scrape(s *store, asked map[string]bool, since time.Duration, at 
 				return fmt.Errorf("%s%s answers %d: %s", p.host.instance(), t.path, page.Code, page.Body)
 			}
 		}
-		t.up.append(at, float64(min(page.Body.Len(), 1)))
+		if up := min(page.Body.Len(), 1); up > 0 || !p.host.unlisted {
+			t.up.append(at, float64(up))
+		} else {
+			t.up.end(at)
+		}
 		if err := t.take(page.Body.Bytes(), at, func(l labels.Labels) *series {
 			if !asked[l.Get(model.MetricNameLabel)] {
 				return nil
@@ -167,9 +178,7 @@ func (p *proxy) scrape(s *store, asked map[string]bool, since time.Duration, at 
 
 // labels adds the labels that Prometheus adds to a target's series.
 func (p *proxy) labels(t *target, l labels.Labels) labels.Labels {
-	b := labels.NewBuilder(l)
-	b.Set("cluster", p.host.cluster).Set("job", t.job).Set("instance", p.host.instance())
-	return b.Labels()
+	return labels.NewBuilder(l).Set("cluster", p.host.cluster).Set("job", t.job).Set("instance", p.host.instance()).Labels()
 }
 
 // take appends the samples of an exposition, and ends the series that it lacks.

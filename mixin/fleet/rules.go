@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -178,9 +177,7 @@ func (e *evaluator) firing(ctx context.Context, at time.Time) (all []Alert, err 
 }
 
 // shorthands are the definitions that Prometheus prepends to the templates of alerts.
-var shorthands = strings.Join([]string{
-	"{{$labels := .Labels}}", "{{$externalLabels := .ExternalLabels}}", "{{$externalURL := .ExternalURL}}", "{{$value := .Value}}",
-}, "")
+const shorthands = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{$externalURL := .ExternalURL}}{{$value := .Value}}"
 
 // expand expands a template of an alert.
 func (e *evaluator) expand(ctx context.Context, r *rule, a *active, text string, at time.Time) (string, error) {

@@ -21,7 +21,7 @@ async function show(one) {
     return {
       values: grafana
         .getFieldDisplayValues({ fieldConfig, reduceOptions: panel.options.reduceOptions, data, replaceVariables: (v) => v, theme, timeZone: 'utc' })
-        .map((v) => ({ name: v.display.title ?? '', ...cell(v.display) })),
+        .map((v) => ({ name: v.display.title ?? '', ...cell(v.display), links: v.getLinks ? v.getLinks({}).map((l) => l.href) : [] })),
     };
   }
   return {

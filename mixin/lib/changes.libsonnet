@@ -1,6 +1,6 @@
 // The version of the dashboards, and its changes in one line, for people who look at pages that were imported
 // long ago. Raise it with every visible change.
 {
-  version: 5,
-  line: 'The page of a namespace shows jobs that hang; unused GPU-hours and their cost by holder, user and account; links, fabric and switches; lines of charts have different colors, and legends no old values.',
+  version: 6,
+  line: 'One column for the job of an alert; the page of a silent host says since when and by which proxy; a source without GPUs is red; users, accounts and proxies are links; what is not known is not green.',
 }

@@ -8,8 +8,8 @@ local panel = import 'panel.libsonnet';
   classes:: [
     ['idle', '#6e7077', 'idle'],
     ['tensor_heavy_compute', '#1f60c4', 'compute'],
-    ['tensor_compute', '#3274d9', 'compute'],
-    ['fp64_hpc_compute', '#5794f2', 'compute'],
+    ['tensor_compute', '#5794f2', 'compute'],
+    ['fp64_hpc_compute', '#5a5fd6', 'compute'],
     ['compute_heavy', '#8ab8ff', 'compute'],
     ['compute_active', '#c0d8ff', 'compute'],
     ['memory_bound', '#8f3bb8', 'memory'],
@@ -74,6 +74,6 @@ local panel = import 'panel.libsonnet';
     ['check_hardware', 'purple'],
     ['restart_application', 'blue'],
   ]),
-  // bad is for counts that should be 0.
-  bad(color):: panel.thresholds([[null, 'green'], [0.5, color]]),
+  // bad is for counts that should be 0; what is not known is not green.
+  bad(color):: panel.thresholds([[null, 'text'], [0, 'green'], [0.5, color]]),
 }

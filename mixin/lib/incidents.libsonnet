@@ -30,7 +30,7 @@ local inWords =
   + p.column('What to do', { mappings: words(function(x) { text: actions[x.action] }, false) })
   + p.column('XID', { mappings: words(function(x) {}), 'custom.cellOptions': { type: 'color-text' } });
 
-local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
+local ago = { unit: 'dateTimeFromNow', 'custom.width': 122 };
 
 {
   // expected is the number of boards that should be present: the most that each host had within a day or lists
@@ -94,7 +94,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
       ['hpc_job', 'Job'],
     ]) + p.column('Gone', ago)
     + p.column('XID', { mappings: words(function(x) {}), 'custom.cellOptions': { type: 'color-text' } })
-    + p.noValue('no board is gone'),
+    + p.noValue('no board is known to be gone'),
 
   // ofHosts returns matchers of the alerts of a page of hosts, each with what the alerts must match too. For one host,
   // alerts about a proxy are selected by its address, and those about a job by its members.
@@ -123,7 +123,13 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
       '%s{alertname=~"Kpulse.*", %s=~"$cluster", %s%s}%s' % [series, c.clusterLabel, where[0], more, where[1]]
       for where in places
     ]);
-    local by = '%s, alertname, severity, hostname, instance, gpu, uuid, workload_namespace, workload_kind, workload_name, hpc_job' % c.clusterLabel;
+    local by = '%s, alertname, severity, hostname, instance, gpu, uuid, workload_namespace, workload_kind, workload_name, hpc_job, hpc_account' % c.clusterLabel;
+    // named adds the job, as the Job page knows it, and the proxy, namespace or account.
+    local named(query) = std.foldl(
+      function(inner, to) 'label_replace(%s, "%s", "%s", "%s", "(.+)")' % [inner, to[0], to[2], to[1]],
+      [['job', 'hpc_job', '$1'], ['subject', 'hpc_account', '$1'], ['subject', 'workload_namespace', '$1'], ['subject', 'instance', '$1']],
+      'label_replace(label_join(%s, "job", "/", "workload_namespace", "workload_kind", "workload_name"), "job", "", "job", "(.*/)?")' % query
+    );
     local firing(more='') = chosen('ALERTS', ', alertstate="firing"' + more);
     local first = q.most('max by (%s) (%s)' % [by, q.ranked(
       function(matcher) '(%s)' % firing(', ' + matcher),
@@ -132,25 +138,23 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     )]);
     p.table(
       'Alerts',
-      'Firing alerts, the most urgent first; for a host, also those of its jobs. Click a name to open its runbook, a UUID to open the GPU.',
+      'Firing alerts, the most urgent first; for a host, also those of its jobs. Subject: the proxy, namespace or account that it is about. Click a name to open its runbook, a UUID to open the GPU.',
       'none',
       [
-        p.rows(first),
-        p.rows(q.among('1000 * max by (%s) (\n  (%s)\n  and ignoring (alertstate)\n  (%s)\n)' % [by, chosen('ALERTS_FOR_STATE', ''), firing()], first, by)),
+        p.rows(named(first)),
+        p.rows(named(q.among('1000 * max by (%s) (\n  (%s)\n  and ignoring (alertstate)\n  (%s)\n)' % [by, chosen('ALERTS_FOR_STATE', ''), firing()], first, by))),
       ]
     ) + p.joined + p.sorted('Value #B') + p.sorted('Value #A') + p.renamed([
       ['severity', 'Severity'],
       ['alertname', 'Alert'],
       ['Value #B', 'Since'],
     ] + labels.columns(c) + [
-      ['instance', 'Proxy'],
-      ['workload_namespace', 'Namespace'],
-      ['workload_kind', 'Kind'],
-      ['workload_name', 'Workload'],
-      ['hpc_job', 'Job'],
+      ['job', 'Job'],
+      ['subject', 'Subject'],
     ]) + p.column('Since', ago)
+    // Of a workload only its name; the link has all.
+    + p.column('Job', { mappings: [{ type: 'regex', options: { pattern: '/^[^/]*\\/[^/]*\\/(.*)$/', result: { index: 0, text: '$1' } } }] })
     + p.column('Severity', {
-      'custom.width': 80,
       'custom.cellOptions': { type: 'color-text' },
       mappings: p.valueMappings({ [c.infoSeverity]: { color: 'blue' }, [c.warningSeverity]: { color: 'orange' }, [c.criticalSeverity]: { color: 'red' } }),
     })

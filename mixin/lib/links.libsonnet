@@ -15,6 +15,9 @@ local p = import 'panel.libsonnet';
     // A workload is named by three columns.
     { column: 'Workload', file: 'kpulse-job.json', variable: 'job', title: 'Open this workload', value: '${__data.fields.Namespace}/${__data.fields.Kind}/${__value.raw}' },
     { column: 'Namespace', file: 'kpulse-namespace.json', variable: 'namespace', title: 'Open this namespace' },
+    { column: 'User', file: 'kpulse-namespace.json', variable: 'hpc_user', title: 'Open this user' },
+    { column: 'Account', file: 'kpulse-namespace.json', variable: 'hpc_account', title: 'Open this account' },
+    { column: 'Proxy', file: 'kpulse-proxy.json', variable: 'instance', title: 'Open this proxy' },
   ],
   // A row passes on its own cluster, since hosts of two clusters may have the same name. If the series have no
   // such label, Grafana leaves the variable empty, which selects series without the label.

@@ -29,21 +29,23 @@ local least = { percentunit: 0.1, s: 0.01 };
 local leastWidths = {
   Cluster: 70,
   Host: 90,
-  Job: 100,
+  Job: 90,
+  Subject: 105,
   Namespace: 100,
   Pod: 180,
   Workload: 90,
   Kind: 100,
   Mostly: 170,
   Class: 170,
-  Condition: 210,
+  Condition: 215,
+  Switch: 115,
   Action: 130,
   'What to do': 150,
-  'What happened': 330,
+  'What happened': 400,
   Model: 190,
   Proxy: 120,
-  Source: 200,
-  Field: 170,
+  Source: 225,
+  Field: 240,
   Backend: 100,
   'Values are': 90,
   User: 80,
@@ -51,13 +53,13 @@ local leastWidths = {
   'What is missing': 230,
   Driver: 110,
   'PCI address': 150,
-  'Full UUID': 310,
+  'Full UUID': 350,
 };
 
 // columns sets the format of text columns by displayed name. Columns without a width share the remaining space.
 // Text columns have no unit: Grafana would print job 88049300 as "88049300%".
 local columns = {
-  Alert: { 'custom.width': 235 },  // fits the longest name
+  Alert: { 'custom.width': 225 },  // fits the longest name
   GPU: { 'custom.width': 52 },
   Index: { 'custom.width': 60 },
   // The first group of a uuid tells boards apart; a click, or the page of the board, shows all of it.
@@ -67,6 +69,7 @@ local columns = {
   },
   'MIG profile': { 'custom.width': 100 },
   State: { 'custom.width': 70 },
+  Severity: { 'custom.width': 76 },
   XID: { 'custom.width': 52 },
   SXID: { 'custom.width': 70 },
 } + { [name]: { 'custom.minWidth': leastWidths[name] } for name in std.objectFields(leastWidths) };
@@ -208,6 +211,8 @@ local steps(list) = {
   range(min, max):: { fieldConfig+: { defaults+: { min: min, [if max != null then 'max']: max } } },
   // noValue is the text of a panel without data, in the color of its lowest threshold.
   noValue(text):: { fieldConfig+: { defaults+: { noValue: text } } },
+  // unlisted leaves out the legend of a chart of many lines; the tooltip names them.
+  unlisted:: { options+: { legend+: { showLegend: false } } },
   decimals(n):: { fieldConfig+: { defaults+: { decimals: n } } },
   // valueMappings shows values as words: { '0': { text: 'OK', color: 'green' } }.
   valueMappings(map):: [{ type: 'value', options: {

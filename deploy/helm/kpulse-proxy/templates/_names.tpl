@@ -44,6 +44,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{/* The image. The variant with cgo, whose tag ends in -nvml, reads the driver's library. */}}
 {{- define "kpulse.image" -}}
 {{- with .Values.image -}}
+{{- if not (or .tag .digest (ne $.Chart.AppVersion "unreleased")) -}}
+{{- fail "this chart is that of a checkout, for which nobody published an image; build one with make image, push it to your registry, and set image.repository and image.tag" -}}
+{{- end -}}
 {{- if .digest -}}
 {{ .repository }}@{{ .digest }}
 {{- else -}}

@@ -12,6 +12,17 @@
 {{ toYaml (mustMergeOverwrite $base .Values.securityContext) }}
 {{- end }}
 
+{{/* A container that reads nothing of the node. */}}
+{{- define "kpulse.unprivileged" -}}
+allowPrivilegeEscalation: false
+capabilities: {drop: [ALL]}
+readOnlyRootFilesystem: true
+runAsGroup: 65534
+runAsNonRoot: true
+runAsUser: 65534
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
 {{/* A probe: by HTTP, or of the TCP port if the paths ask for a password. */}}
 {{- define "kpulse.probe" -}}
 {{- if .root.Values.web.auth -}}
@@ -126,7 +137,7 @@ args:
 resources:
   {{- toYaml .Values.resources | nindent 2 }}
 securityContext:
-  {{- include "kpulse.securityContext" . | nindent 2 }}
+  {{- include "kpulse.unprivileged" . | nindent 2 }}
 volumeMounts:
 - {name: dcgm, mountPath: /opt/dcgm}
 {{- end }}

@@ -281,7 +281,12 @@ func TestSoakOfThree(t *testing.T) {
 			t.Logf("%v: %d scrapes, %d MB", time.Since(began).Round(time.Second), n, w.memory("RssAnon")>>20)
 		}
 	}
-	if is := w.memory("RssAnon"); is > most {
+	is := w.memory("RssAnon")
+	for range 10 { // between collections it takes more
+		w.usage()
+		is = min(is, w.memory("RssAnon"))
+	}
+	if is > most {
 		t.Errorf("the program takes %d MB, want at most %d", is>>20, most>>20)
 	}
 	w.checkEnd()

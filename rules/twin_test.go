@@ -119,6 +119,10 @@ var beyond = map[string]string{
 	"renamed-4.6-percent.prom":     "DCGM_FI_DEV_GPU_UTIL_RATIO",
 	"v4.6-renames.prom":            "DCGM_FI_DEV_GPU_UTIL_RATIO",
 	"v4.9.prom":                    "DCGM_FI_DEV_GPU_UTIL_RATIO",
+	"amd-guest.prom":               "another vendor",
+	"amd-mi210.prom":               "another vendor",
+	"amd-mi300x-cpx.prom":          "another vendor",
+	"amd-mi300x-spx.prom":          "another vendor",
 }
 
 // TestCaptures compares twin and program on the captures of the repository.

@@ -113,7 +113,7 @@ func onlyAt(names []string, next http.Handler) http.Handler {
 		_, err = netip.ParseAddr(strings.Trim(host, "[]"))
 		is := func(name string) bool { return strings.EqualFold(name, host) }
 		if err != nil && host != "" && !is("localhost") && !slices.ContainsFunc(names, is) {
-			answerError(w, fmt.Sprintf("%q is no name of this proxy; send the request to its address or localhost, or list the name in --web.hosts", host), http.StatusForbidden)
+			answerError(w, "the Host of the request is no name of this proxy; send it to its address or to localhost, or list the name in --web.hosts", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

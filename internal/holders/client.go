@@ -3,6 +3,7 @@
 package holders
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -72,9 +73,9 @@ func NewClient(kubeconfig, userAgent string) (*Client, error) {
 	if err != nil {
 		return nil, failed("the credentials for the Kubernetes API server cannot be used", err, "correct the kubeconfig, or the service account's files")
 	}
-	transport.Transport = bounded{transport.Transport}
 	// The credentials are for the API server alone. transport may be http.DefaultClient.
 	own := *transport
+	own.Transport = bounded{cmp.Or(own.Transport, http.DefaultTransport)}
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	web, err := rest.RESTClientForConfigAndClient(config, &own)
 	if err != nil {

@@ -54,6 +54,24 @@ func TestNewClientNeedsACluster(t *testing.T) {
 	}
 }
 
+// TestClientOfAPlainServer: a client that has nothing to add to a request leaves Go's own client as it is, and works.
+func TestClientOfAPlainServer(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }))
+	defer api.Close()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	text := "clusters: [{name: c, cluster: {server: '" + api.URL + "'}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	client, err := NewClient(path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.get(t.Context(), "/api/v1/namespaces/a/pods/b", nil, asJSON, &podObject{}); err != nil || http.DefaultClient.Transport != nil {
+		t.Errorf("%v, and Go's client has the transport %v", err, http.DefaultClient.Transport)
+	}
+}
+
 // TestClientKeepsItsToken: the credentials do not follow a redirect to another server.
 func TestClientKeepsItsToken(t *testing.T) {
 	var elsewhere atomic.Int32

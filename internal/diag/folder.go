@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 )
@@ -19,7 +20,7 @@ type directory string
 
 // Open implements fs.FS.
 func (d directory) Open(name string) (fs.File, error) {
-	switch info, err := os.Lstat(string(d)); {
+	switch info, err := os.Lstat(filepath.Clean(string(d))); {
 	case name != "." || err != nil:
 	case info.Mode()&fs.ModeSymlink != 0:
 		return nil, errors.New("it is a link; name the directory itself")

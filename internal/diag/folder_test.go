@@ -58,6 +58,9 @@ func TestLinks(t *testing.T) {
 	}
 	link := filepath.Join(top, "link")
 	must(os.Symlink(dir, link))
+	if _, err := Directory(link + "/").Open("."); err == nil || !strings.Contains(err.Error(), "it is a link") {
+		t.Errorf("with a slash behind it: %v", err)
+	}
 	for mode, want := range map[os.FileMode]string{0o755: "it is a link", 0o775: "others may write to it", 0o757: "others may write to it"} {
 		must(os.Chmod(dir, mode))
 		of := dir

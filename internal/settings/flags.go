@@ -147,8 +147,9 @@ func ReadFlags(args []string, stdout io.Writer) (g Given, err error) {
 		}
 		flag.SetValue(f)
 	}
-	args, theirs := exporterFlags(args)
-	if args, err = respell(args); err != nil {
+	own, theirs := exporterFlags(args)
+	mixed := len(own) < len(args)
+	if args, err = respell(own); err != nil {
 		return nil, err
 	}
 	switch _, err := app.Parse(args); {
@@ -157,7 +158,10 @@ func ReadFlags(args []string, stdout io.Writer) (g Given, err error) {
 	case err != nil:
 		return nil, explainFlag(err)
 	}
-	g.takeExportersPlace(theirs)
+	if !g.takeExportersPlace(theirs) && mixed {
+		return nil, errors.New("flags of dcgm-exporter, such as -f and -a, are for the backends dcgm and nvml alone; leave them out, or write " +
+			"those of kpulse-proxy, such as --web.listen-address")
+	}
 	fresh := NewOptions()
 	for _, f := range g {
 		if err := f.Apply(fresh); err != nil {

@@ -83,12 +83,13 @@ func exporterFlags(args []string) (rest []string, values map[string]string) {
 }
 
 // takeExportersPlace sets the flags that are not set in our words from the values of dcgm-exporter's settings, unless
-// they name another source than this machine. The host engine of another process is read with dcgmi, if that is there.
-func (g Given) takeExportersPlace(values map[string]string) {
+// they name another source than this machine; it reports whether it did. The host engine of another process is read with
+// dcgmi, if that is there.
+func (g Given) takeExportersPlace(values map[string]string) bool {
 	backend := g.Flag("backend")
 	b, err := parseBackend(strings.Join(backend.Texts, ""))
 	if values == nil || g.Flag("source").Texts != nil || g.Flag("replay").Texts != nil || backend.Texts != nil && (err != nil || !b.Selects) {
-		return
+		return false
 	}
 	slot := &Slot{}
 	if backend.slot = slot; backend.Texts == nil {
@@ -131,4 +132,5 @@ func (g Given) takeExportersPlace(values map[string]string) {
 	if _, err := os.Stat(exporterCounters); err == nil && g.Flag("counters").Texts == nil {
 		g.Flag("counters").Texts = []string{exporterCounters}
 	}
+	return true
 }

@@ -88,4 +88,9 @@ func TestSlotNames(t *testing.T) {
 	if _, err := Read([]string{"--debug"}, io.Discard); err == nil {
 		t.Error("--debug alone is taken for the exporter's")
 	}
+	for _, args := range []string{"--source=http://h:9400/metrics -a :9410", "--backend=replay -f /c.csv"} { // nobody would listen at :9410
+		if _, err := Read(strings.Fields(args), io.Discard); err == nil || !strings.Contains(err.Error(), "flags of dcgm-exporter") {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
 }

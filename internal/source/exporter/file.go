@@ -42,7 +42,7 @@ func (f *file) fetch(ctx context.Context, b *raw.Batch) error {
 	in := bodyReader{max: f.max, memory: f.memory}
 	body, err := in.read(b.Body, h, info.Size())
 	if errors.Is(err, errNoMemory) {
-		b.Body = nil
+		b.Body, b.Samples = nil, nil
 		return noMemory(f.path, f.memory)
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -85,5 +86,22 @@ func TestFileHeedsContext(t *testing.T) {
 	defer cancel()
 	if err := s.Read(ctx, &raw.Batch{}); source.AsError(err).Failure != source.Timeout {
 		t.Errorf("late: %v", err)
+	}
+}
+
+// TestNoRoomForAFile: a page that does not fit beside the others takes its earlier samples along.
+func TestNoRoomForAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "page")
+	if err := os.WriteFile(path, bytes.Repeat([]byte("a 1\n"), 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(path, Options{Memory: &source.Memory{Limit: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	b := raw.Batch{Samples: make([]raw.Sample, 1<<20)}
+	if err := s.Read(t.Context(), &b); !errors.Is(err, errNoMemory) || b.Body != nil || b.Samples != nil {
+		t.Errorf("%v, with room for %d bytes and %d samples", err, cap(b.Body), cap(b.Samples))
 	}
 }

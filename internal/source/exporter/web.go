@@ -117,7 +117,7 @@ func (w *web) fetch(ctx context.Context, b *raw.Batch) error {
 	}
 	body, err := t.read(b.Body, r, size)
 	if errors.Is(err, errNoMemory) {
-		b.Body = nil
+		b.Body, b.Samples = nil, nil
 		return noMemory(t.where(), w.memory)
 	}
 	if err != nil {

@@ -31,14 +31,18 @@ type mergedFamily struct {
 	lines      [][]byte
 }
 
-// reset forgets the expositions and keeps the memory.
-func (m *merger) reset() {
+// reset forgets the expositions and keeps the memory. It returns how many bytes the lines keep.
+func (m *merger) reset() (room int) {
 	clear(m.byName)
+	for _, f := range m.families[:cap(m.families)] { // those of earlier expositions too
+		room += lineBytes * cap(f.lines)
+	}
 	for i := range m.families {
 		clear(m.families[i].lines)
 		m.families[i] = mergedFamily{lines: m.families[i].lines[:0]}
 	}
 	m.families, m.text, m.full = m.families[:0], m.text[:0], false
+	return room
 }
 
 // add adds the exposition of a snapshot as PassValid serves it.

@@ -24,6 +24,21 @@ func merged(m *merger, bodies ...string) string {
 	return out.String()
 }
 
+// TestMergeGivesBack: of answers of many parts at once, the room of the latest is kept for the next, and none of one that did not fit.
+func TestMergeGivesBack(t *testing.T) {
+	var all outputs
+	page := strings.Repeat("a 1\nb 2\n", maxKept/lineBytes)
+	first, second, full := all.get(nil, false), all.get(nil, false), all.get(nil, false)
+	for _, o := range []*output{first, second, full} {
+		o.merger.add(&canonical.Snapshot{Valid: [][]byte{[]byte(page)}})
+		o.merger.full = o == full
+		all.put(o)
+	}
+	if len(all.idle) != 2 || all.idle[0] != first || first.merger.families != nil || all.idle[1] != second || cap(second.merger.families) == 0 {
+		t.Errorf("%d are kept, the first with %d families, the second with %d", len(all.idle), cap(first.merger.families), cap(second.merger.families))
+	}
+}
+
 func TestMerge(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -166,12 +166,20 @@ func (l *outputs) get(w io.Writer, gzipped bool) *output {
 
 // put returns o to the pool, without its references to the client's connection.
 func (l *outputs) put(o *output) {
+	if o.merger.full { // others need its room
+		return
+	}
 	o.reset(nil, 0)
 	o.packed.reset(nil, 0)
-	o.merger.reset()
+	room := o.merger.reset()
 	clear(o.further)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	for i := range l.idle {
+		if room > maxKept { // one is enough for scrapes one after the other
+			l.idle[i].merger = merger{}
+		}
+	}
 	if len(l.idle) < maxIdle && cap(o.buf)+cap(o.merger.text) <= maxKept {
 		l.idle = append(l.idle, o)
 	}

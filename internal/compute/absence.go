@@ -16,7 +16,7 @@ const (
 	goneMemory = 24 * time.Hour
 	// lostMemory is how long it is remembered at all: by then it was replaced.
 	lostMemory = 7 * 24 * time.Hour
-	// mostLost is how many boards that left long ago are remembered for their verdicts.
+	// mostLost is how many boards that left long ago are remembered for their verdicts, or as many as the source ever had at once.
 	mostLost = 128
 )
 
@@ -157,12 +157,12 @@ func (m *memory) lose(of *device) {
 	switch {
 	case d.IsInstance():
 	case d.xids.latched > 0 || a != nil && a.gone:
-		if len(m.lost) < mostLost {
+		if len(m.lost) < max(mostLost, m.peak) {
 			m.lost = append(m.lost, d)
 		}
 	case len(d.xids.codes) > 0:
 		m.counted = append(m.counted, d)
-		m.counted = slices.Delete(m.counted, 0, max(0, len(m.counted)-mostLost))
+		m.counted = slices.Delete(m.counted, 0, max(0, len(m.counted)-max(mostLost, m.peak)))
 	}
 }
 

@@ -16,6 +16,7 @@ type allocations struct {
 	devices  *canonical.Roster        // of the latest reading
 	known    map[allocationKey]*allocation
 	present  []*allocation // in the order of the set
+	peak     int           // the most that were present at once
 	departed departed[*allocation]
 	roster   *canonical.AllocationRoster // nil after a change
 }
@@ -89,7 +90,7 @@ func (l *allocations) knows(set *canonical.AllocationSet, m *memory) bool {
 
 // forget drops the allocations that ended too long ago or exceed the limit.
 func (l *allocations) forget(at time.Time) {
-	n := l.departed.expired(at, l.memory, l.limit, len(l.present), 4*mostDeparted)
+	n := l.departed.expired(at, l.memory, l.limit, len(l.present), max(4*mostDeparted, 2*l.peak))
 	if n == 0 {
 		return
 	}
@@ -123,6 +124,7 @@ func (l *allocations) setAllocations(set *canonical.AllocationSet, m *memory) {
 	for i, a := range l.present {
 		a.slot = i
 	}
+	l.peak = max(l.peak, len(l.present))
 	l.departed = l.departed.without(func(a *allocation) bool { return a.isIn(l.present) })
 	for _, a := range previous {
 		if !a.isIn(l.present) {

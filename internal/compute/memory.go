@@ -14,7 +14,7 @@ import (
 // that returns later is a new one.
 const deviceMemory = time.Hour
 
-// mostDeparted is how many devices that left are remembered, or twice as many as are present: more come and go within an
+// mostDeparted is how many devices that left are remembered, or twice as many as the source ever had at once: more come and go within an
 // hour only from a source that makes them up. It is 4 times that for allocations.
 const mostDeparted = 256
 
@@ -30,6 +30,7 @@ type memory struct {
 	topology *canonical.Topology // of the latest reading
 	devices  map[canonical.Identity]*device
 	present  []*device // in the order of the topology
+	peak     int       // the most that were present at once
 	departed departed[*device]
 	lost     []*device                       // boards that left longer ago, or before the program began, and may be gone
 	counted  []*device                       // other boards that left longer ago, on which codes were counted
@@ -119,7 +120,7 @@ func (m *memory) advance(f *canonical.Frame, thresholds *Thresholds) {
 
 // forget drops the devices that left too long ago or exceed the limit.
 func (m *memory) forget() {
-	n := m.departed.expired(m.at, deviceMemory, m.limit, len(m.present), mostDeparted)
+	n := m.departed.expired(m.at, deviceMemory, m.limit, len(m.present), max(mostDeparted, 2*m.peak))
 	if n == 0 {
 		return
 	}
@@ -167,6 +168,7 @@ func (m *memory) setTopology(t *canonical.Topology, thresholds *Thresholds) {
 	for i, d := range m.present {
 		d.slot, d.moved = i, false
 	}
+	m.peak = max(m.peak, len(m.present))
 	m.observeSwitch(previous)
 	m.assignInstances()
 	m.observeCuts()
@@ -341,12 +343,12 @@ type departure[T any] struct {
 }
 
 // expired returns how many things, from the front, are to be forgotten at an instant: those that
-// left more than span ago, those beyond most and twice the present ones, and those beyond a limit, which counts the present things too; 0 is no limit.
+// left more than span ago, those beyond most, and those beyond a limit, which counts the present things too; 0 is no limit.
 func (p departed[T]) expired(at time.Time, span time.Duration, limit, present, most int) (n int) {
 	if limit > 0 {
 		n = min(max(0, present+len(p)-limit), len(p))
 	}
-	n = max(n, len(p)-max(most, 2*present))
+	n = max(n, len(p)-most)
 	for n < len(p) && at.Sub(p[n].at) > span {
 		n++
 	}

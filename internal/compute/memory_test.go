@@ -2,6 +2,7 @@ package compute
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -444,4 +445,43 @@ func TestResume(t *testing.T) {
 	if found.Of(canonical.CondGPUTemperature) != canonical.Raised {
 		t.Error("the new warning temperature does not count")
 	}
+}
+
+// TestManyLeaveAtOnce: a source of 1,000 boards, each with a pod, loses all but ten. The counters of all are remembered for their time,
+// and the verdicts of all outlast it: how much is remembered follows what the source has, not what it has left.
+func TestManyLeaveAtOnce(t *testing.T) {
+	b := newAccounts(t, nil)
+	var boards []canonical.Device
+	var pods [][]string
+	for i := range 1000 {
+		boards, pods = append(boards, canonical.Device{UUID: strconv.Itoa(i)}), append(pods, []string{"p" + strconv.Itoa(i)})
+	}
+	b.devices(boards...)
+	b.hold(pods...)
+	b.read(0, 0)
+	b.devices(boards[:10]...)
+	b.hold(pods[:10]...)
+	for range 10 {
+		b.read(10*sec, 10*sec)
+	}
+	remembered := func(when string, devices, allocations int) {
+		t.Helper()
+		if d, a := len(b.ledger.Roster.Devices), len(b.ledger.AllocationRoster.Allocations); d != devices || a != allocations {
+			t.Errorf("%s: counters of %d devices and %d allocations, want %d and %d", when, d, a, devices, allocations)
+		}
+		gone := 0
+		for i := range boards[10:] {
+			if a := b.judge.memory.absences[boards[10+i].Identity()]; a != nil && a.gone {
+				gone++
+			}
+		}
+		if gone != 990 {
+			t.Errorf("%s: %d boards are gone, want 990", when, gone)
+		}
+	}
+	remembered("after 100 s", 1000, 1000)
+	for range 13 {
+		b.read(5*60*sec, 0)
+	}
+	remembered("after more than an hour", 10, 10)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -202,7 +203,7 @@ func correctCards(dst *canonical.Frame) {
 	}
 }
 
-// ConfigFields returns the names of missing readings in the config file of AMD's exporter, nil for other sources.
+// ConfigFields returns the lines for missing readings in the section GPUConfig of AMD's exporter's config file, nil for other sources.
 func (t *Translator) ConfigFields(missing []canonical.Field) []string {
 	if !t.cards.read || t.vendor {
 		return nil
@@ -210,10 +211,17 @@ func (t *Translator) ConfigFields(missing []canonical.Field) []string {
 	names := []string{}
 	for _, row := range cardRows {
 		if slices.Contains(missing, row.Field) {
-			names = append(names, strings.ToUpper(row.Names[0]))
+			names = append(names, strconv.Quote(strings.ToUpper(row.Names[0])))
 		}
 	}
-	return names
+	if len(names) == 0 {
+		return names
+	}
+	lines := []string{`"Fields": [` + strings.Join(names, ", ") + "]"}
+	if strings.Contains(lines[0], "GPU_PROF_") {
+		lines = append(lines, `"ProfilerMetrics": {"all": true}`)
+	}
+	return lines
 }
 
 // asCard turns the labels of a row of AMD's exporter into those of the vendor's. The identity of a board is its UUID or its serial number,

@@ -136,7 +136,7 @@ prof_occupancy_percent R 0|prof_sm_active R 0|prof_sm_active P 30|used_vram G 30
 func TestCardFields(t *testing.T) {
 	missing := []c.Field{c.SMActive, c.TensorActive, c.FP64Active}
 	r := translated(t, Options{}, testdata(t, "amd-mi355x-dpx.prom"))
-	if got := r.tr.ConfigFields(missing); !slices.Equal(got, []string{"GPU_PROF_SM_ACTIVE", "GPU_PROF_TENSOR_ACTIVE_PERCENT"}) {
+	if got := r.tr.ConfigFields(missing); !slices.Equal(got, []string{`"Fields": ["GPU_PROF_SM_ACTIVE", "GPU_PROF_TENSOR_ACTIVE_PERCENT"]`, `"ProfilerMetrics": {"all": true}`}) {
 		t.Errorf("%q", got)
 	}
 	if got := translated(t, Options{}, testdata(t, "v4.9.prom")).tr.ConfigFields(missing); got != nil {

@@ -210,14 +210,6 @@ var Conditions = [NumConditions]ConditionInfo{
 // String returns the condition's name.
 func (c Condition) String() string { return Conditions[c].Name }
 
-// ConditionNames returns the names of all conditions, in their order.
-func ConditionNames() (names []string) {
-	for i := range Conditions {
-		names = append(names, Conditions[i].Name)
-	}
-	return names
-}
-
 // ConditionOf returns the condition with a name, and whether there is one.
 func ConditionOf(name string) (Condition, bool) {
 	i := slices.IndexFunc(Conditions[:], func(c ConditionInfo) bool { return c.Name == name })

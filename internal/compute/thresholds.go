@@ -130,7 +130,8 @@ func DefaultThresholds() Thresholds {
 			{"H100", 95},
 			{"H200", 95},
 			{"RTX 6000", 92},
-			{"MI300", 95}, // where its memory slows down, as amd-smi says; its hot spot does at 100
+			{"MI300", 95}, // where its memory slows down, in AMD's documents of amd-smi; its hot spot does at 100
+			{"MI35", 100}, // where the hot spot of an MI350X does, in the same documents; its memory does at 115
 		},
 		Temperature: 93, // KempnerPulse's partition
 	}

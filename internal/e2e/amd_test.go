@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"html"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,7 +22,7 @@ func TestTwoVendors(t *testing.T) {
 		return exporterOf(t, string(body))
 	}
 	sources := "sources:\n"
-	for _, name := range []string{"h200-tensor.prom", "amd-mi300x-spx.prom", "amd-mi210.prom"} {
+	for _, name := range []string{"h200-tensor.prom", "amd-mi300x-spx.prom", "amd-mi300x-cpx.prom", "amd-mi210.prom"} {
 		sources += "- source: http://" + capture(name) + "/metrics\n"
 	}
 	config := filepath.Join(t.TempDir(), "kpulse.yml")
@@ -43,7 +44,10 @@ func TestTwoVendors(t *testing.T) {
 	}
 	landing := awaitPage(t, c, "/", http.StatusOK, `mi210-a`)
 	_, ofMI210, _ := strings.Cut(landing, "692227000101")
-	if !strings.Contains(landing, "GPU_PROF_SM_ACTIVE\nGPU_PROF_TENSOR_ACTIVE_PERCENT\nGPU_PROF_GUI_UTIL_PERCENT\n") {
+	lines := `"Fields": ["GPU_PROF_SM_ACTIVE", "GPU_PROF_TENSOR_ACTIVE_PERCENT", "GPU_PROF_GUI_UTIL_PERCENT", "PCIE_REPLAY_COUNT"]
+"ProfilerMetrics": {"all": true}
+`
+	if !strings.Contains(html.UnescapeString(landing), lines) || strings.Contains(landing, "GPU_UMC_ACTIVITY") { // which partitions do not have
 		t.Errorf("the page does not say what to switch on:\n%s", ofMI210)
 	}
 	if out, err := exec.Command(itself(t), "check", "health", "--url="+c.URL).CombinedOutput(); err != nil || !strings.Contains(string(out), "692341000201") {

@@ -79,9 +79,9 @@ func idOf(d *canonical.Device) string {
 }
 
 // shortModel returns the model in one word, as KempnerPulse writes it: H100 for
-// NVIDIA H100 80GB HBM3, RTX6000 for NVIDIA RTX 6000 Ada Generation.
+// NVIDIA H100 80GB HBM3, RTX6000 for NVIDIA RTX 6000 Ada Generation; MI300X for AMD Instinct MI300X (ours).
 func shortModel(model string) string {
-	model = strings.TrimSpace(strings.TrimPrefix(model, "NVIDIA "))
+	model = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(model, "NVIDIA "), "AMD Instinct "))
 	if rest, ok := strings.CutPrefix(model, "RTX"); ok {
 		rest = strings.TrimLeft(rest, " ")
 		if n := len(rest) - len(strings.TrimLeft(rest, "0123456789")); n > 0 {

@@ -247,7 +247,7 @@ func TestReplayRate(t *testing.T) {
 func TestShortModel(t *testing.T) {
 	for model, want := range map[string]string{
 		"NVIDIA H100 80GB HBM3": "H100", "NVIDIA A100-SXM4-40GB": "A100", "NVIDIA RTX 6000 Ada Generation": "RTX6000",
-		"NVIDIA RTX A6000": "RTX", "Tesla V100-SXM2": "Tesla", "RTX6000": "RTX6000", "H100": "H100", "": "",
+		"NVIDIA RTX A6000": "RTX", "AMD Instinct MI300X": "MI300X", "Tesla V100-SXM2": "Tesla", "RTX6000": "RTX6000", "H100": "H100", "": "",
 	} {
 		if got := shortModel(model); got != want {
 			t.Errorf("%q: %q, want %q", model, got, want)

@@ -10,7 +10,7 @@ import (
 
 // owner finds the UID of a pod, whose hyphens systemd's names have as underscores, or the id of a Slurm job in the path of a
 // control group.
-var owner = regexp.MustCompile(`[/-]pod([[:xdigit:]]{8}(?:[-_][[:xdigit:]]{4}){3}[-_][[:xdigit:]]{12})|/job_(\d+)(?:/|$)`)
+var owner = regexp.MustCompile(`[/-]pod([[:xdigit:]]{8}(?:[-_][[:xdigit:]]{4}){3}[-_][[:xdigit:]]{12})|/[^/]*slurm[^/]*(?:/uid_\d+)?/job_(\d+)(?:/|$)`)
 
 // OwnerOf returns the UID of the pod, or the job, whose control group a process is in; "" for none, or if it is gone.
 func OwnerOf(proc string, pid int) (podUID, job string) {

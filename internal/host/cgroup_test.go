@@ -16,7 +16,7 @@ func TestOwnerOf(t *testing.T) {
 		"slurm, version 1": {"9:devices:/slurm/uid_1000/job_12/step_batch\n", "", "12"},
 		"a job's end":      {"0::/slurm/job_4711\n", "", "4711"},
 		"a user's session": {"0::/user.slice/user-1000.slice/session-3.scope\n", "", ""},
-		"another's job":    {"0::/system.slice/job_backup.service\n0::/x/job_12a/y\n", "", ""},
+		"another's job":    {"0::/system.slice/job_backup.service\n0::/slurm/job_12a/y\n0::/user.slice/batch/job_12/y\n", "", ""},
 		"a short uid":      {"0::/kubepods/podaaaaaaaa/0123\n", "", ""},
 	} {
 		dir := filepath.Join(proc, "7")

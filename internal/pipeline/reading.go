@@ -218,8 +218,8 @@ func (p *Pipeline) account(snap *canonical.Snapshot, b *raw.Batch) canonical.Sou
 	s.Further = p.judging.translator.Rendered()
 	a.missing = translate.Missing(&snap.Frame, p.judging.judge.Inputs(), a.missing[:0])
 	a.unusable = translate.Unusable(&snap.Frame, a.missing, a.unusable[:0])
-	if !slices.Equal(s.Missing, a.missing) {
-		s.ConfigFields = p.judging.translator.ConfigFields(a.missing)
+	if !slices.Equal(s.Missing, a.missing) || !slices.Equal(s.Unusable, a.unusable) {
+		s.ConfigFields = p.judging.translator.ConfigFields(slices.DeleteFunc(slices.Clone(a.missing), func(f canonical.Field) bool { return slices.Contains(a.unusable, f) }))
 	}
 	s.Missing, s.Unusable = published(s.Missing, a.missing), published(s.Unusable, a.unusable)
 	s.SkippedLines += uint64(b.Skipped)

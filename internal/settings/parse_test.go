@@ -42,7 +42,7 @@ var goodFiles = []struct {
 		c.Judge.Thresholds.Temperature = 80
 		c.Judge.Thresholds.Temperatures = []compute.ModelTemperature{
 			{Model: "H100 PCIe", Celsius: 85}, {Model: "H100", Celsius: 96}, {Model: "B200", Celsius: 90.5},
-			{Model: "A100", Celsius: 93}, {Model: "H200", Celsius: 95}, {Model: "RTX 6000", Celsius: 92}, {Model: "MI300", Celsius: 95},
+			{Model: "A100", Celsius: 93}, {Model: "H200", Celsius: 95}, {Model: "RTX 6000", Celsius: 92}, {Model: "MI300", Celsius: 95}, {Model: "MI35", Celsius: 100},
 		}
 	}},
 	{"a model that is a number", "temperatures: {4090: 88}\n", func(c *Config) {

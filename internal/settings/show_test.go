@@ -110,7 +110,8 @@ thresholds:
 		b.WriteString(strings.NewReplacer("thresholds: {", "  ", "}", "").Replace(setTo(threshold.key)) + "\n")
 	}
 	b.WriteString("health:\n")
-	for _, name := range canonical.ConditionNames() {
+	for i := range canonical.Conditions {
+		name := canonical.Conditions[i].Name
 		b.WriteString("  " + name + ": off\n")
 	}
 	return []byte(b.String())

@@ -51,8 +51,11 @@ func TestSlot(t *testing.T) {
 		"settings of ClusterPolicy": {env: with("DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS", "true", "DCGM_EXPORTER_MAX_CONCURRENT_SCRAPES", "3", "DCGM_EXPORTER_DEBUG", "0"), want: changed(operator, func(o *outcome) {
 			o.ignored = "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS=true DCGM_EXPORTER_MAX_CONCURRENT_SCRAPES"
 		})},
-		"short flags":                         {args: "-f /c.csv -a :9410 -c 5000 -r e:5555 -k -d g:0,2-3 -m none", path: bin, want: outcome{"dcgm", "e:5555", ":9410", "/c.csv", DefaultPodResources, "0,2-3", 5 * time.Second, ""}},
-		"long flags":                          {args: "--collectors=/c.csv -address=:9410 --kubernetes=false --devices=i:0 --kubernetes-virtual-gpus -n", want: outcome{"nvml", "", ":9410", "/c.csv", "", "", time.Second, "DCGM_EXPORTER_DEVICES_STR=i:0 DCGM_EXPORTER_NO_HOSTNAME=true KUBERNETES_VIRTUAL_GPUS=true"}},
+		"short flags": {args: "-f /c.csv -a :9410 -c 5000 -r e:5555 -k -d g:0,2-3 -m none", path: bin, want: outcome{"dcgm", "e:5555", ":9410", "/c.csv", DefaultPodResources, "0,2-3", 5 * time.Second, ""}},
+		"long flags":  {args: "--collectors=/c.csv -address=:9410 --kubernetes=false --devices=i:0 --kubernetes-virtual-gpus -n", want: outcome{"nvml", "", ":9410", "/c.csv", "", "", time.Second, "DCGM_EXPORTER_DEVICES_STR=i:0 DCGM_EXPORTER_NO_HOSTNAME=true KUBERNETES_VIRTUAL_GPUS=true"}},
+		"no value, and no bool": {env: with("DCGM_EXPORTER_KUBERNETES", "yes"), args: "-f", want: changed(operator, func(o *outcome) {
+			o.counters, o.pods, o.ignored = "", "", "DCGM_EXPORTER_COLLECTORS= DCGM_EXPORTER_KUBERNETES=yes"
+		})},
 		"flags win over the environment":      {env: daemonSet, args: "-a :9410", want: changed(operator, func(o *outcome) { o.listen = ":9410" })},
 		"nothing but the name of the node":    {env: map[string]string{"NODE_NAME": "node1"}, want: outcome{backend: "prometheus", listen: ":9401", poll: 15 * time.Second}},
 		"another source: the exporter beside": {env: with("KPULSE_SOURCE", "http://h:9400/metrics"), want: outcome{backend: "prometheus", listen: ":9401", poll: 15 * time.Second}},

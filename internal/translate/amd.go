@@ -2,7 +2,9 @@ package translate
 
 import (
 	"cmp"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -13,8 +15,10 @@ import (
 // Its MB are MiB. Left out are families that add up over a time that the exporter does not say (data of links, violations,
 // memory fetched), sums of both directions (pcie_bandwidth), values of each core or stack, and the exporter's own verdicts.
 
-// cardPrefix may stand before every name: AMD's operator sets it.
-const cardPrefix = "amd_"
+// cardName returns the name of a family without the prefix that the config file of that exporter may set; AMD's operator sets amd_.
+func cardName(name string) string {
+	return name[max(strings.LastIndex(name, "gpu_"), strings.LastIndex(name, "pcie_"), 0):]
+}
 
 // cardRows are the families that a name and a unit describe.
 var cardRows = []Row{
@@ -49,9 +53,15 @@ type cardFamily struct {
 
 // cardFamilies are these families, by name.
 var cardFamilies = map[string]cardFamily{
-	"gpu_clock":      {value: firstMegahertz, clock: true},
-	"pcie_speed":     {field: canonical.PCIeLinkGeneration, value: generationOf},
-	"pcie_max_speed": {field: canonical.PCIeLinkGenerationMax, value: generationOf},
+	"gpu_clock": {value: firstMegahertz, clock: true},
+	// Of each stack, on MI2xx.
+	"gpu_hbm_temperature": {field: canonical.MemoryTemperature, value: highest},
+	// Later names of cardRows, for boards that have 0 under an earlier one.
+	"gpu_junction_temperature": {field: canonical.Temperature, value: firstAboveZero},
+	"gpu_package_power":        {field: canonical.Power, value: firstAboveZero},
+	"gpu_power_usage":          {field: canonical.Power, value: firstAboveZero},
+	"pcie_speed":               {field: canonical.PCIeLinkGeneration, value: generationOf},
+	"pcie_max_speed":           {field: canonical.PCIeLinkGenerationMax, value: generationOf},
 	// Shares of the time since the exporter's last look. The bits are those of canonical.ClockEventReasons.
 	"gpu_violation_ppt_residency_percentage":            {field: canonical.ClockEvents, value: held(0x4)},
 	"gpu_violation_socket_thermal_residency_percentage": {field: canonical.ClockEvents, value: held(0x40)},
@@ -68,9 +78,25 @@ func firstMegahertz(n, was float64) float64 {
 	return n * 1e6
 }
 
-// generationOf returns the generation of a PCIe link from its speed in GT/s.
+// highest returns the highest of several readings above 0.
+func highest(n, was float64) float64 {
+	if was > n || n == 0 {
+		return was
+	}
+	return n
+}
+
+// firstAboveZero returns the first reading above 0, as a board has 0 for sensors that it lacks (ROCm/device-metrics-exporter#557).
+func firstAboveZero(n, was float64) float64 {
+	if was > 0 {
+		return was
+	}
+	return n
+}
+
+// generationOf returns the generation of a PCIe link from its speed in whole GT/s: the exporter cuts 2.5 to 2.
 func generationOf(speed, _ float64) float64 {
-	if i := slices.Index([]float64{2.5, 5, 8, 16, 32, 64}, speed); i >= 0 {
+	if i := slices.Index([]float64{2, 5, 8, 16, 32, 64}, math.Floor(speed)); i >= 0 {
 		return float64(i + 1)
 	}
 	return absent
@@ -89,8 +115,8 @@ func held(bit uint64) func(share, was float64) float64 {
 	}
 }
 
-// clockTypes are the clocks that we serve, by the label clock_type.
-var clockTypes = map[string]canonical.Field{"GPU_CLOCK_TYPE_SYSTEM": canonical.SMClock, "GPU_CLOCK_TYPE_MEMORY": canonical.MemoryClock}
+// clockTypes are the clocks that we serve, by the label clock_type, which earlier had a prefix and capitals.
+var clockTypes = map[string]canonical.Field{"system": canonical.SMClock, "memory": canonical.MemoryClock}
 
 // cards is what a page of AMD's exporter needs besides rules.
 type cards struct {
@@ -101,7 +127,7 @@ type cards struct {
 
 // learnFamily notes a family.
 func (c *cards) learnFamily(id uint32, name string) {
-	name = strings.TrimPrefix(name, cardPrefix)
+	name = cardName(name)
 	c.read = c.read || slices.ContainsFunc(cardRows, func(r Row) bool { return slices.Contains(r.Names, name) })
 	if f, is := cardFamilies[name]; is {
 		if c.families == nil {
@@ -115,10 +141,8 @@ func (c *cards) learnFamily(id uint32, name string) {
 func (c *cards) learnBlock(labels []raw.Label) {
 	clock := canonical.NumFields
 	for _, l := range labels {
-		if l.Name == "clock_type" {
-			if f, is := clockTypes[l.Value]; is {
-				clock = f
-			}
+		if f, is := clockTypes[strings.ToLower(strings.TrimPrefix(l.Value, "GPU_CLOCK_TYPE_"))]; is && l.Name == "clock_type" {
+			clock = f
 		}
 	}
 	c.clocks = append(c.clocks, clock)
@@ -140,24 +164,33 @@ func (t *Translator) fillCards(dst *canonical.Frame, b *raw.Batch, rep *Report) 
 		if f.clock {
 			field = t.cards.clocks[s.Labels]
 		}
-		switch {
-		case field == canonical.NumFields:
-		case s.Value-s.Value != 0 || s.Value < 0:
-			rep.Dropped[canonical.DropOutOfRange]++
-		default:
-			cell := dst.Cell(int(t.positions[v].row), field)
-			*cell = f.value(s.Value, *cell)
+		if field == canonical.NumFields {
+			continue
 		}
+		cell := dst.Cell(int(t.positions[v].row), field)
+		reading := f.value(s.Value, *cell)
+		if _, highest := canonical.Fields[field].Range(); s.Value-s.Value != 0 || s.Value < 0 || reading > highest {
+			rep.Dropped[canonical.DropOutOfRange]++
+			continue
+		}
+		*cell = reading
 	}
 	correctCards(dst)
 }
 
-// correctCards takes back what rows of that exporter say without having read it: the SM activity of Radeon boards is always 0, and the
-// first partition of a board has the activity of the whole board. The activity of the memory controller stands in for that of the
-// memory: there is no better one.
+// correctCards takes back what rows of that exporter say without having read it: SM activity and occupancy of Radeon boards are always 0,
+// the first partition of a board has the activity of the whole board, and sensors that guests and partitions lack read 0. The activity
+// of the memory controller stands in for that of the memory: there is no better one.
 func correctCards(dst *canonical.Frame) {
 	for i, d := range dst.Topology.Devices {
 		row := dst.Row(i)
+		if d.IsInstance() || row[canonical.FramebufferUsed] > 0 || !isBlankRow(row) {
+			for _, f := range signsOfLife {
+				if row[f] == 0 {
+					row[f] = absent
+				}
+			}
+		}
 		switch {
 		case d.IsInstance():
 			row[canonical.NVMLUtilization], row[canonical.MemoryCopyUtilization] = absent, absent
@@ -165,12 +198,12 @@ func correctCards(dst *canonical.Frame) {
 			row[canonical.DRAMActive] = row[canonical.MemoryCopyUtilization]
 		}
 		if strings.Contains(d.Model, "Radeon") {
-			row[canonical.SMActive] = absent
+			row[canonical.SMActive], row[canonical.SMOccupancy] = absent, absent
 		}
 	}
 }
 
-// ConfigFields returns the names of missing readings in the config file of AMD's exporter, nil for other sources.
+// ConfigFields returns the lines for missing readings in the section GPUConfig of AMD's exporter's config file, nil for other sources.
 func (t *Translator) ConfigFields(missing []canonical.Field) []string {
 	if !t.cards.read || t.vendor {
 		return nil
@@ -178,10 +211,17 @@ func (t *Translator) ConfigFields(missing []canonical.Field) []string {
 	names := []string{}
 	for _, row := range cardRows {
 		if slices.Contains(missing, row.Field) {
-			names = append(names, strings.ToUpper(row.Names[0]))
+			names = append(names, strconv.Quote(strings.ToUpper(row.Names[0])))
 		}
 	}
-	return names
+	if len(names) == 0 {
+		return names
+	}
+	lines := []string{`"Fields": [` + strings.Join(names, ", ") + "]"}
+	if strings.Contains(lines[0], "GPU_PROF_") {
+		lines = append(lines, `"ProfilerMetrics": {"all": true}`)
+	}
+	return lines
 }
 
 // asCard turns the labels of a row of AMD's exporter into those of the vendor's. The identity of a board is its UUID or its serial number,

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -89,11 +90,56 @@ var amdGoldens = []golden{
 	},
 }
 
+// TestCardSensors: pages in the order of the exporter, with a prefix of the site's own. Guests, partitions and boards of other series have 0
+// for sensors that they lack; a board that has 0 everywhere has no readings. The labels are those that no config file removes.
+func TestCardSensors(t *testing.T) {
+	page := `average_package_power G 0|average_package_power M 0|average_package_power L 0|average_package_power P 0|average_package_power R 0|average_package_power H 0|
+edge_temperature G 0|edge_temperature M 0|edge_temperature L 0|edge_temperature P 0|edge_temperature H 44|energy_consumed G 0|gfx_activity G 5|gfx_activity L 0|
+gfx_activity R 60|hbm_temperature G 0|hbm_temperature H0 52|hbm_temperature H1 57|hbm_temperature H2 0|junction_temperature M 81|junction_temperature H 60|
+junction_temperature R 250|memory_temperature H 53|package_power M 742|power_usage M 740|power_usage H 48|prof_gui_util_percent R 59|prof_occupancy_percent R 0|
+prof_sm_active R 0|prof_sm_active P 30|used_vram G 300|clock S 2100|clock V 900|clock X 1300|pcie_speed R 2|pcie_max_speed R 16|`
+	label := func(id, series, serial, mode, part, more string) string {
+		const labels = `{card_model="N/A",card_series=%q,gpu_compute_partition_type=%q,gpu_id=%q,gpu_partition_id=%q,hostname="n",serial_number=%q%s}`
+		return fmt.Sprintf(labels, series, mode, id, part, serial, more)
+	}
+	labels := map[string]string{
+		"G": label("0", "MI300X VF", "N/A", "spx", "0", ""), "M": label("1", "MI300X", "7", "spx", "NA", ""), "L": label("2", "MI300X", "9", "spx", "0", ""),
+		"R": label("3", "Radeon PRO W7900", "", "none", "0", ""), "H": label("4", "MI210", "8", "none", "0", ""), "P": label("6", "MI300X", "5", "cpx", "1", ""),
+	}
+	for i := range 3 {
+		labels[fmt.Sprint("H", i)] = label("4", "MI210", "8", "none", "0", fmt.Sprintf(`,hbm_index="%d"`, i))
+	}
+	for name, clock := range map[string]string{"S": "system", "V": "video", "X": "memory"} {
+		labels[name] = label("1", "MI300X", "7", "spx", "NA", `,clock_type="`+clock+`"`)
+	}
+	var body strings.Builder
+	for line := range strings.SplitSeq(strings.ReplaceAll(strings.TrimSuffix(page, "|"), "\n", ""), "|") {
+		f := strings.Fields(line)
+		fmt.Fprintf(&body, "site_%s%s%s %s\n", map[bool]string{false: "gpu_"}[strings.HasPrefix(f[0], "pcie_")], f[0], labels[f[1]], f[2])
+	}
+	r := translated(t, Options{}, body.String())
+	for i, want := range []readings{
+		{c.NVMLUtilization: .05, c.FramebufferUsed: 300 << 20},
+		{c.Temperature: 81, c.Power: 742, c.SMClock: 2.1e9, c.MemoryClock: 1.3e9},
+		{},
+		{c.NVMLUtilization: .6, c.GraphicsEngineActive: .59, c.PCIeLinkGeneration: 1, c.PCIeLinkGenerationMax: 4},
+		{c.Temperature: 44, c.MemoryTemperature: 57, c.Power: 48},
+		{},
+		{c.SMActive: .3},
+	} {
+		r.checkRow(i, want)
+	}
+	if d := r.frame.Topology.Devices[0]; d.UUID != "n/0" || d.Model != "AMD MI300X VF" {
+		t.Errorf("the guest's board is %+v", d)
+	}
+}
+
 // TestCardFields: what the exporter's config file has to name for missing readings; other sources take a counters file.
 func TestCardFields(t *testing.T) {
 	missing := []c.Field{c.SMActive, c.TensorActive, c.FP64Active}
 	r := translated(t, Options{}, testdata(t, "amd-mi355x-dpx.prom"))
-	if got := r.tr.ConfigFields(missing); !slices.Equal(got, []string{"GPU_PROF_SM_ACTIVE", "GPU_PROF_TENSOR_ACTIVE_PERCENT"}) {
+	want := []string{`"Fields": ["GPU_PROF_SM_ACTIVE", "GPU_PROF_TENSOR_ACTIVE_PERCENT"]`, `"ProfilerMetrics": {"all": true}`}
+	if got := r.tr.ConfigFields(missing); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 	if got := translated(t, Options{}, testdata(t, "v4.9.prom")).tr.ConfigFields(missing); got != nil {

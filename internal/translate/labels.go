@@ -350,9 +350,9 @@ func roleOf(name string) (role, bool) {
 
 // isBlank reports whether a label has no value: it is empty, one of the vendor's blank
 // strings (<<<NULL>>>, <<<NOT_FOUND>>>, <<<NOT_SUPPORTED>>>, <<<NOT_PERM>>>), or the
-// text that dcgm-exporter writes instead on some rows.
+// text that dcgm-exporter or AMD's exporter writes instead on some rows.
 func isBlank(value string) bool {
-	return value == "" || value == "SKIPPING DCGM VALUE" ||
+	return value == "" || value == "SKIPPING DCGM VALUE" || value == "N/A" ||
 		strings.HasPrefix(value, "<<<") && strings.Contains(value, ">>>")
 }
 

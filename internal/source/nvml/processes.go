@@ -131,22 +131,25 @@ func (l *processList) ask(g *gpu, d nvml.Device, instance string, calls func(str
 	}
 }
 
-// measure sets the Utilization of the processes of a board: the mean of the driver's samples since the last call. A process
-// without one was idle. NVML has no samples of MIG devices.
+// usageWindow is the time over which the driver's samples of a process are averaged. It has some in each second.
+const usageWindow = 5 * time.Second
+
+// measure sets the Utilization of the processes of a board: the mean of the driver's latest samples, whose times are in
+// microseconds of the Unix epoch. A process without one was idle. NVML has no samples of MIG devices.
 func (g *gpu) measure(processes []source.Process, calls func(string)) {
 	const call = "nvmlDeviceGetProcessUtilization"
 	if len(processes) == 0 || !g.lib.has(call) {
 		return
 	}
 	calls(call)
-	samples, answer := g.device.GetProcessUtilization(g.sampled)
+	samples, answer := g.device.GetProcessUtilization(uint64(time.Now().Add(-usageWindow).UnixMicro()))
 	if answer != nvml.SUCCESS && answer != nvml.ERROR_NOT_FOUND { // no samples
 		return
 	}
 	for i := range processes {
 		p, sum, n := &processes[i], 0.0, 0
 		for _, s := range samples {
-			if g.sampled = max(g.sampled, s.TimeStamp); int(s.Pid) == p.PID && s.SmUtil <= 100 {
+			if int(s.Pid) == p.PID && s.SmUtil <= 100 {
 				sum, n = sum+float64(s.SmUtil), n+1
 			}
 		}

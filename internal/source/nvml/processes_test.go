@@ -67,8 +67,8 @@ func lister(m *machine) {
 	}
 }
 
-// A process has the mean of the driver's samples since the previous list, and 0 without any; where the driver has no
-// samples of processes, nothing is known.
+// A process has the mean of the driver's samples of five seconds, whoever else lists it, and 0 without any; where the driver has
+// no samples of processes, nothing is known.
 func TestUtilizationOfProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(1)
@@ -92,13 +92,15 @@ func TestUtilizationOfProcesses(t *testing.T) {
 			{nil, nvml.ERROR_NOT_SUPPORTED, math.NaN()},
 		} {
 			samples, answer = step.samples, step.answer
+			time.Sleep(time.Second)
 			list, err := r.Processes(t.Context())
 			if err != nil || len(list) != 1 || list[0].Utilization != step.want && !(list[0].Utilization != list[0].Utilization && step.want != step.want) {
 				t.Errorf("list %d: %+v, %v; want %v", i, list, err, step.want)
 			}
 		}
-		if !slices.Equal(since, []uint64{0, 30, 30, 41}) {
-			t.Errorf("asked since %v", since)
+		// The clock of the test is at 946,684,804 s.
+		if want := []uint64{946684796e6, 946684797e6, 946684798e6, 946684799e6}; !slices.Equal(since, want) {
+			t.Errorf("asked since %v, want %v", since, want)
 		}
 	})
 }

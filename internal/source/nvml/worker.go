@@ -24,7 +24,6 @@ type gpu struct {
 	answers    chan<- workerAnswer
 	registered chan struct{} // closed once the board is registered for events, or cannot be
 
-	sampled uint64   // time of the latest sample of processes, in µs: of who lists them
 	reading callName // in progress in the worker
 	xids    xidCounts
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/holders/kubelettest"
 	"github.com/kpulse/kpulse-proxy/internal/holders/kubetest"
@@ -34,7 +35,28 @@ func kubernetesFaults() []fault {
 			awaitPage(w.T, fresh, "/metrics", 200, `DCGM_FI_DEV_GPU_TEMP`)
 		}))
 	}
-	return append(all, row("the kubelet names a pod by a megabyte", func(w *world) {
+	return append(all, row("an event of the API server never ends", func(w *world) {
+		cluster := kubetest.New(w)
+		up, _ := xidUpstream("n", "GPU-1", 0)
+		defer up.stop()
+		cluster.Put(exporterPod(w.T, "a", "n", up))
+		cluster.Endless("event")
+		c := discovering(w.T, cluster)
+		const most = 32 << 20 // buffers of sockets included
+		for taken := int64(0); taken == 0 || taken < cluster.Taken.Load() && taken < 4*most; {
+			taken = cluster.Taken.Load()
+			time.Sleep(time.Second)
+		}
+		if taken := cluster.Taken.Load(); taken > most {
+			w.Errorf("%d MiB of an event are taken", taken>>20)
+		}
+		cluster.Endless("")
+		awaitPage(w.T, c, "/metrics", 200, `DCGM_FI_DEV_GPU_TEMP`)
+		next, _ := xidUpstream("m", "GPU-2", 0)
+		defer next.stop()
+		cluster.Put(exporterPod(w.T, "b", "m", next)) // is told by a watch
+		awaitPage(w.T, c, "/metrics", 200, `uuid="GPU-2"`)
+	}), row("the kubelet names a pod by a megabyte", func(w *world) {
 		kubelet := kubelettest.New(w)
 		long := strings.Repeat("ä", 1<<19)
 		kubelet.Set(kubelettest.Pod(long, long, "nvidia.com/gpu", "GPU-1"))

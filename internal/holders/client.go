@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -84,8 +85,12 @@ func NewClient(kubeconfig, userAgent string) (*Client, error) {
 	return &Client{web}, nil
 }
 
-// maxList is the longest answer of the API server that is read, in bytes; of a watch, client-go limits each event.
-const maxList = 64 << 20
+// maxList is the longest answer of the API server that is read, in bytes, and maxWatch that of a watch, which then begins
+// anew where it was: client-go takes an event of any length.
+const (
+	maxList  = 64 << 20
+	maxWatch = 16 << 20
+)
 
 // bounded cuts answers that do not end.
 type bounded struct{ http.RoundTripper }
@@ -93,7 +98,14 @@ type bounded struct{ http.RoundTripper }
 // RoundTrip implements http.RoundTripper.
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := b.RoundTripper.RoundTrip(r)
-	if err == nil && !r.URL.Query().Has("watch") {
+	switch {
+	case err != nil:
+	case r.URL.Query().Has("watch"):
+		response.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(response.Body, maxWatch), response.Body}
+	default:
 		response.Body = http.MaxBytesReader(nil, response.Body, maxList)
 	}
 	return response, err

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -41,6 +42,8 @@ type Server struct {
 	denied  bool
 	hangs   chan struct{} // closed when the hang ends, nil while there is none
 	endless string        // see Endless
+
+	Taken atomic.Int64 // the most that a client took of an answer without end, in bytes
 }
 
 type event struct {
@@ -127,7 +130,7 @@ func (s *Server) Hang(hangs bool) {
 	}
 }
 
-// Endless makes lists go on without end, in "parts" or in one "answer"; "" ends that.
+// Endless makes lists go on without end, in "parts" or in one "answer", or watches with an "event"; "" ends that.
 func (s *Server) Endless(how string) {
 	s.mu.Lock()
 	s.endless = how
@@ -155,13 +158,22 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprint(w, forbidden)
 	case r.FormValue("watch") == "" && endless == "answer":
-		for err := error(nil); err == nil; {
-			_, err = io.WriteString(w, strings.Repeat(" ", 1<<16))
-		}
+		s.goOn(w, " ")
 	case r.FormValue("watch") == "":
 		s.list(w, r)
+	case endless == "event":
+		s.goOn(w, `{"type":"ADDED","object":{"kind":"`)
 	default:
 		s.watch(w, r)
+	}
+}
+
+// goOn answers without end, and notes how much of that was taken.
+func (s *Server) goOn(w io.Writer, begin string) {
+	_, err := io.WriteString(w, begin)
+	for taken := int64(0); err == nil; taken += 1 << 16 {
+		_, err = io.WriteString(w, strings.Repeat(" ", 1<<16))
+		s.Taken.Store(max(s.Taken.Load(), taken))
 	}
 }
 
@@ -187,7 +199,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	metadata := map[string]any{"resourceVersion": version(len(s.history))}
-	if s.endless != "" {
+	if s.endless == "parts" {
 		metadata["continue"] = "more"
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": items})

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -291,5 +292,27 @@ func TestTroubleshootingQuotesTheProgram(t *testing.T) {
 		if err != nil || !strings.Contains(string(page), words) || !strings.Contains(string(source), strings.TrimSuffix(strings.TrimPrefix(words, "gpu_"), "_ratio")) {
 			t.Errorf("the page or %s lacks %q: %v", file, words, err)
 		}
+	}
+}
+
+// TestImageHasItsFiles: .dockerignore, which leaves out all but what it names, leaves in what the Dockerfile copies: no image
+// can be built otherwise.
+func TestImageHasItsFiles(t *testing.T) {
+	t.Parallel()
+	dockerfile, err := os.ReadFile(top + "/Dockerfile")
+	ignored, err2 := os.ReadFile(top + "/.dockerignore")
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	files := 0
+	for _, copied := range regexp.MustCompile(`(?m)^COPY ([^-\n].*) \S+$`).FindAllStringSubmatch(string(dockerfile), -1) {
+		for file := range strings.FieldsSeq(copied[1]) {
+			if files++; file != "." && !strings.Contains(string(ignored), "\n!"+file+"\n") {
+				t.Errorf(".dockerignore leaves out %s", file)
+			}
+		}
+	}
+	if files < 5 {
+		t.Errorf("of %d files", files)
 	}
 }

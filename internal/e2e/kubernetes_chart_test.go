@@ -203,7 +203,8 @@ func TestKubernetesOperatorSlot(t *testing.T) {
 	pod := k.awaitPods(t, ns, "app=nvidia-dcgm-exporter", 1)[0]
 	spec := object(pod["spec"].(map[string]any))
 	container := object(spec["containers"].([]any)[0].(map[string]any))
-	if spec.at("nodeName") != node || container.at("image") != "registry.example.com/gpu/kpulse-proxy:VERSION-operator" || container.at("command")+container.at("args") != "" {
+	const image = "registry.example.com/gpu/kpulse-proxy:VERSION-operator"
+	if spec.at("nodeName") != node || container.at("image") != image || container.at("command")+container.at("args") != "" {
 		t.Errorf("on %s it runs %s", spec.at("nodeName"), mustJSON(t, container))
 	}
 	if container.at("volumeMounts", 0, "mountPath") != kubeletSockets || spec.at("volumes", 0, "hostPath", "path") != kubeletSockets {

@@ -152,7 +152,8 @@ func TestKubernetesSidecarApply(t *testing.T) {
 		t.Errorf("the patch without an image: %v, %s", err, out)
 	}
 
-	// apply runs the script, which waits for pods, but not if TIMEOUT is no duration; the test plays the image, which ends with a status, and later pods that are ready or not.
+	// apply runs the script, which waits for pods, but not if TIMEOUT is no duration; the test plays the image, which ends with
+	// a status, and later pods that are ready or not.
 	apply := func(exit string, more ...string) (output string, err error) {
 		k.awaitPods(t, ns, "app.kubernetes.io/name=dcgm-exporter", 1)
 		cmd := exec.Command(kustomizations+"sidecar/apply", ns, "registry.example.com/kpulse-proxy:any")

@@ -32,10 +32,30 @@ func sixty(distinct bool) exporterAnswer {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, page()) }
 }
 
-// fifteen is a config with as many sources, all of one exporter.
-func fifteen() string {
+// ownBoard is the reading of a source's own board.
+func ownBoard(r *http.Request) string {
+	return boardSamples("0", "GPU-1"+strings.TrimPrefix(r.URL.Path, "/metrics/0"), during)
+}
+
+// small returns a page of 900 KiB for each source, of its board and of 30 long label sets: many short ones, or boards, would stay.
+func small() exporterAnswer {
+	page := sync.OnceValue(func() string {
+		var b strings.Builder
+		for n := 0; b.Len() < 900<<10; n++ {
+			fmt.Fprintf(&b, "DCGM_FI_X_%d{nvlink=\"%d\",port=\"@-%[2]d\",x=\"%s\"} %[1]d\n", n/30, n%30, strings.Repeat("x", 900))
+		}
+		return b.String()
+	})
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, ownBoard(r))
+		_, _ = strings.NewReplacer("@", strings.TrimPrefix(r.URL.Path, "/metrics/")).WriteString(w, page())
+	}
+}
+
+// several is a config with n sources, all of one exporter.
+func several(n int) string {
 	text := "sources:\n"
-	for n := range 15 {
+	for n := range n {
 		text += "- {source: 'URL/" + itoa(n) + "', poll: 0, node_name: n}\n"
 	}
 	return text
@@ -62,16 +82,16 @@ func raced(binary string) bool {
 // memoryFaults are pages that do not fit.
 func memoryFaults() []fault {
 	const limit = 256 << 20
-	row := func(does string, distinct bool, least int) fault {
-		return fault{does: does, flags: []string{"--memory.limit=256MiB", "--source.timeout=4m"}, config: fifteen(), crowded: true, seen: seen{says: []string{temperature(during)}}, begin: func(w *world) {
+	row := func(does string, page exporterAnswer, sources, least int) fault {
+		return fault{does: does, flags: []string{"--memory.limit=256MiB", "--source.timeout=4m"}, config: several(sources), crowded: true, seen: seen{says: []string{temperature(during)}}, begin: func(w *world) {
 			w.Helper()
 			defer w.exporter.does(func(rw http.ResponseWriter, r *http.Request) { // the series of each source are its own
-				_, _ = io.WriteString(rw, boardSamples("0", "GPU-1"+strings.TrimPrefix(r.URL.Path, "/metrics/0"), during))
+				_, _ = io.WriteString(rw, ownBoard(r))
 			})
 			if w.scraped > 0 { // once: label sets and families stay in caches
 				return
 			}
-			w.exporter.does(sixty(distinct))
+			w.exporter.does(page)
 			served := 0
 			for range 2 {
 				var all sync.WaitGroup
@@ -102,7 +122,8 @@ func memoryFaults() []fault {
 		}}
 	}
 	return []fault{
-		row("fifteen exporters serve 60 MiB each", false, 1),
-		row("fifteen exporters serve 60 MiB of different series each", true, 0),
+		row("fifteen exporters serve 60 MiB each", sixty(false), 15, 1),
+		row("fifteen exporters serve 60 MiB of different series each", sixty(true), 15, 0),
+		row("three hundred exporters serve 900 KiB each", small(), 300, 30),
 	}
 }

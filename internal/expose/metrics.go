@@ -1,7 +1,6 @@
 package expose
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -82,7 +81,7 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	gzipped := acceptsGzip(r.Header["Accept-Encoding"])
-	other := m.opts.Passthrough.openMetrics(r)
+	other := m.opts.Passthrough.asksOpenMetrics(r)
 	w.Header().Set("Content-Type", cmp.Or(other, contentType))
 	w.Header().Set("Vary", "Accept-Encoding")
 	if m.opts.Passthrough == PassOff {
@@ -98,7 +97,7 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer m.outputs.put(o)
 	text := o // in the text format
 	if other != "" {
-		text = m.outputs.get(new(bytes.Buffer), false)
+		text = m.outputs.get(m.newOpenMetrics(&o.buffer, r), false)
 		defer m.outputs.put(text)
 	}
 	if text.merger.fits = m.opts.Fits; !m.opts.Passthrough.writeAll(text, readings) {
@@ -118,7 +117,8 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.opts.Results(time.Now(), text.pass)
 	}
 	if other != "" {
-		m.writeOpenMetrics(o, text, r)
+		text.flush()
+		o.pass([]byte("# EOF\n"))
 	}
 	if n, whole := o.end(); whole {
 		// Saves the chunked encoding, and most of the writes.

@@ -12,9 +12,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// openMetrics returns the content type of the OpenMetrics that a request asks for, "" for the text format, which */* means
+// asksOpenMetrics returns the content type of the OpenMetrics that a request asks for, "" for the text format, which */* means
 // too. Lines of an exporter are passed through as they are, and its counters lack the suffix that OpenMetrics requires.
-func (p Passthrough) openMetrics(r *http.Request) string {
+func (p Passthrough) asksOpenMetrics(r *http.Request) string {
 	if p != PassOff {
 		return ""
 	}
@@ -27,16 +27,24 @@ func (p Passthrough) openMetrics(r *http.Request) string {
 	return string(format)
 }
 
-// writeOpenMetrics writes the page as OpenMetrics. A client that also takes protobuf, as a Prometheus that reads
-// created timestamps does, gets them; they would be series of their own to any other.
-func (m *metrics) writeOpenMetrics(o, text *output, r *http.Request) {
-	page := text.w.(*bytes.Buffer)
-	text.flush()
-	var fromZero map[string]bool
+// openMetrics writes a page of the text format, in which TYPE follows HELP, to out as OpenMetrics: HELP and TYPE name
+// counters without _total, and those that lack it have no type. The counters fromZero get the time since when they count.
+type openMetrics struct {
+	out           *buffer
+	fromZero      map[string]bool
+	since         time.Time
+	rest          []byte // of a line
+	help, created []byte // the family's HELP, and the name of its times; empty for none
+}
+
+// newOpenMetrics begins a page. A client that also takes protobuf, as a Prometheus that reads created timestamps does, gets
+// them; they would be series of their own to any other.
+func (m *metrics) newOpenMetrics(out *buffer, r *http.Request) *openMetrics {
+	w := &openMetrics{out: out, since: m.since}
 	if strings.Contains(strings.Join(r.Header["Accept"], ","), expfmt.ProtoType) {
-		fromZero = countersFromZero()
+		w.fromZero = countersFromZero()
 	}
-	o.pass(appendOpenMetrics(nil, page.Bytes(), fromZero, m.since))
+	return w
 }
 
 // countersFromZero returns the counters that are 0 when the program starts: all of ours but the board's own, and those of
@@ -52,37 +60,44 @@ func countersFromZero() map[string]bool {
 	return names
 }
 
-// appendOpenMetrics appends a page of the text format, in which TYPE follows HELP, as OpenMetrics: HELP and TYPE name
-// counters without _total, and those that lack it have no type. The counters fromZero get the time since when they count.
-func appendOpenMetrics(dst, page []byte, fromZero map[string]bool, since time.Time) []byte {
-	var help []byte
-	created := "" // the name of this family's times; "" for none
-	for line := range bytes.Lines(page) {
-		switch labels := bytes.IndexByte(line, '{'); {
-		case bytes.HasPrefix(line, []byte("# HELP ")):
-			help = line
-		case bytes.HasPrefix(line, []byte("# TYPE ")):
-			name, kind, _ := strings.Cut(strings.TrimSpace(string(line[len("# TYPE "):])), " ")
-			family, total := strings.CutSuffix(name, "_total")
-			if counter := kind == string(canonical.Counter); !counter || !total {
-				if family = name; counter || kind == "untyped" {
-					kind = "unknown"
-				}
-			}
-			if text, is := bytes.CutPrefix(help, []byte("# HELP "+name+" ")); is {
-				dst = append(dst, "# HELP "+family+" "+strings.ReplaceAll(string(text), `"`, `\"`)...)
-			}
-			dst = append(dst, "# TYPE "+family+" "+kind+"\n"...)
-			if created = ""; fromZero[name] {
-				created = family + "_created"
-			}
-		default:
-			dst = append(dst, line...)
-			if created != "" && labels > 0 {
-				dst = append(append(dst, created...), line[labels:bytes.LastIndexByte(line, ' ')+1]...)
-				dst = append(strconv.AppendFloat(dst, float64(since.UnixMilli())/1000, 'f', 3, 64), '\n')
+// Write implements io.Writer.
+func (w *openMetrics) Write(part []byte) (int, error) {
+	w.rest = append(w.rest, part...)
+	whole := bytes.LastIndexByte(w.rest, '\n') + 1
+	for line := range bytes.Lines(w.rest[:whole]) {
+		w.line(line)
+		w.out.flushIfFull()
+	}
+	w.rest = append(w.rest[:0], w.rest[whole:]...)
+	return len(part), w.out.err
+}
+
+func (w *openMetrics) line(line []byte) {
+	dst := w.out.buf
+	switch labels := bytes.IndexByte(line, '{'); {
+	case bytes.HasPrefix(line, []byte("# HELP ")):
+		w.help = append(w.help[:0], line...)
+	case bytes.HasPrefix(line, []byte("# TYPE ")):
+		name, kind, _ := strings.Cut(strings.TrimSpace(string(line[len("# TYPE "):])), " ")
+		family, total := strings.CutSuffix(name, "_total")
+		if counter := kind == string(canonical.Counter); !counter || !total {
+			if family = name; counter || kind == "untyped" {
+				kind = "unknown"
 			}
 		}
+		if text, is := bytes.CutPrefix(w.help, []byte("# HELP "+name+" ")); is {
+			dst = append(dst, "# HELP "+family+" "+strings.ReplaceAll(string(text), `"`, `\"`)...)
+		}
+		dst = append(dst, "# TYPE "+family+" "+kind+"\n"...)
+		if w.created = w.created[:0]; w.fromZero[name] {
+			w.created = append(w.created, family+"_created"...)
+		}
+	default:
+		dst = append(dst, line...)
+		if len(w.created) > 0 && labels > 0 {
+			dst = append(append(dst, w.created...), line[labels:bytes.LastIndexByte(line, ' ')+1]...)
+			dst = append(strconv.AppendFloat(dst, float64(w.since.UnixMilli())/1000, 'f', 3, 64), '\n')
+		}
 	}
-	return append(dst, "# EOF\n"...)
+	w.out.buf = dst
 }

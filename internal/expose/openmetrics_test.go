@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -150,5 +151,23 @@ func TestOpenMetrics(t *testing.T) {
 	}
 	if len(created) < 10 || hardware == 0 {
 		t.Errorf("%d created, %d counters of the board", len(created), hardware)
+	}
+}
+
+// TestOpenMetricsIsWrittenAsItComes: a page of any length, in whatever parts, takes little memory.
+func TestOpenMetricsIsWrittenAsItComes(t *testing.T) {
+	var got strings.Builder
+	out := buffer{w: &got}
+	w := (&metrics{}).newOpenMetrics(&out, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	page := "# TYPE x counter\n" + strings.Repeat("x{a=\"b\"} 1\n", 1<<19)
+	for part := range slices.Chunk([]byte(page), 65521) {
+		_, _ = w.Write(part)
+	}
+	out.flush()
+	if most := 1 << 20; cap(out.buf) > most || cap(w.rest) > most {
+		t.Errorf("%d and %d bytes are kept of a page of %d", cap(out.buf), cap(w.rest), len(page))
+	}
+	if got.String() != strings.Replace(page, "counter", "unknown", 1) {
+		t.Errorf("%d bytes of %d are written", got.Len(), len(page))
 	}
 }

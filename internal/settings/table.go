@@ -39,7 +39,7 @@ var table = []setting{
 	{Flag: "source.max-body", Key: "limits.max_body", Modes: modesReading, restart: true, at: func(o *Options) any { return &o.Limits.MaxBody },
 		help: "Largest body that is read from the exporter, before and after decompression."},
 	{Flag: "memory.limit", Key: "limits.memory", standard: "cgroup", Modes: ModeServe, restart: true, at: func(o *Options) any { return &o.Limits.Memory },
-		help: "Memory that all pages and answers share: a size, or cgroup, the limit of the cgroup if it has one. A page of over 1 MiB that does not fit beside " +
+		help: "Memory that all pages and answers share: a size, or cgroup, the limit of the cgroup if it has one. A page of over 64 KiB that does not fit beside " +
 			"the others is not read, and its source is down with the kind no_memory; an answer that does not fit is 503."},
 	{Flag: "source.max-label-value", Key: "limits.max_label_value", Modes: modesReading, restart: true,
 		at: func(o *Options) any { return &o.Limits.MaxLabelValue },

@@ -12,13 +12,13 @@ func TestMemory(t *testing.T) {
 	runtime.GC()
 	const part = 8 << 20
 	m := &Memory{Limit: (heap() + 10*part) * 10 / 6} // room for ten, less what the test itself takes
-	if nothing := (*Memory)(nil); cap(Make[byte](nothing, part, nil)) != part || !nothing.Fits(1<<60) || !nothing.Answers(1<<60) {
+	if nothing := (*Memory)(nil); cap(Make[byte](nothing, 0, part, nil)) != part || !nothing.Fits(1<<60) || !nothing.Answers(1<<60) {
 		t.Error("there is a limit without one")
 	}
 	held := make([][]byte, 20)
 	var all sync.WaitGroup
 	for i := range held {
-		all.Go(func() { held[i] = Make[byte](m, part, func() { held[i] = nil }) })
+		all.Go(func() { held[i] = Make[byte](m, 0, part, func() { held[i] = nil }) })
 	}
 	all.Wait()
 	n := 0
@@ -35,10 +35,10 @@ func TestMemory(t *testing.T) {
 	}
 	runtime.KeepAlive(held)
 	clear(held)
-	if held[0] = Make[byte](m, 7*part, func() {}); held[0] == nil {
+	if held[0] = Make[byte](m, 0, 7*part, func() {}); held[0] == nil {
 		t.Error("what was dropped is not free again")
 	}
-	if body := Make[byte](m, small-1, nil); body == nil {
+	if body := Make[byte](m, 0, small-1, nil); body == nil {
 		t.Error("little is refused")
 	}
 	runtime.KeepAlive(held)

@@ -49,7 +49,7 @@ func (in *bodyReader) read(buf []byte, r io.Reader, size int64) (body []byte, er
 	}
 	for most := in.max + 1; err == nil && int64(len(body)) < most; {
 		if cap(body)-len(body) < bytes.MinRead {
-			grown := source.Make[byte](in.memory, 2*cap(body)+bytes.MinRead, func() { body, in.discarded = nil, nil })
+			grown := source.Make[byte](in.memory, cap(body), 2*cap(body)+bytes.MinRead, func() { body, in.discarded = nil, nil })
 			if grown == nil {
 				return nil, errNoMemory
 			}
@@ -71,7 +71,7 @@ func (in *bodyReader) read(buf []byte, r io.Reader, size int64) (body []byte, er
 	if first && len(body) > collectFrom {
 		// The smaller buffers, and then the last one, may each take twice the body's length.
 		runtime.GC()
-		if fits := source.Make[byte](in.memory, len(body)+len(body)/16+bytes.MinRead+1, func() {}); fits != nil {
+		if fits := source.Make[byte](in.memory, 0, len(body)+len(body)/16+bytes.MinRead+1, func() {}); fits != nil {
 			body = append(fits, body...)
 			runtime.GC()
 		}
@@ -93,7 +93,7 @@ func (in *bodyReader) begin(buf []byte, size int64) []byte {
 	case in.discarded != nil:
 		buf = in.discarded
 	case have < want || have > keepBuffer && have/shrinkFactor > want:
-		if buf = source.Make[byte](in.memory, want+int(spare), func() { buf = nil }); buf == nil {
+		if buf = source.Make[byte](in.memory, have, want+int(spare), func() { buf = nil }); buf == nil {
 			return nil
 		}
 	}

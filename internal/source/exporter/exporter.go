@@ -175,7 +175,7 @@ func (s *Source) Scan(b *raw.Batch) error {
 	if len(b.Body) > collectFrom && s.memory != nil {
 		if lines := bytes.Count(b.Body, []byte("\n")) + 1; lines > cap(b.Samples) {
 			drop := func() { *b = raw.Batch{} }
-			if b.Samples = source.Make[raw.Sample](s.memory, min(lines, raw.MaxSamples), drop); b.Samples == nil {
+			if b.Samples = source.Make[raw.Sample](s.memory, len(b.Body), min(lines, raw.MaxSamples), drop); b.Samples == nil {
 				return s.noRoom(b)
 			}
 		}

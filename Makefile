@@ -111,7 +111,7 @@ fuzz: ## Run each fuzz target that matches FUZZ (all) for FUZZTIME (60s), FUZZJO
 
 # What these tests build is kept in CACHE, once for each version of its module.
 CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kpulse-proxy
-sums = $(shell cat $(addsuffix /go.sum,$(addprefix internal/e2e/,$(1))) | sha256sum | cut -c 1-12)
+sums = $(shell cat $(addsuffix /go.sum,$(addprefix internal/e2e/,$(1))) 2>/dev/null | sha256sum | cut -c 1-12)
 KUBERNETES := $(CACHE)/kubernetes-$(call sums,kubernetes helm helm4 prometheusoperator)
 THANOS := $(CACHE)/thanos-$(call sums,thanos)
 DEBIAN ?= $(CACHE)/debian.tar

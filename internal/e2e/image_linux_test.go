@@ -6,24 +6,74 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
 
-// TestImage builds both images of the unchanged Dockerfile with buildah, and runs them. Base images
-// cannot be pulled everywhere: a Debian with this machine's Go and its C library take their names.
+// TestImage builds all images of the unchanged Dockerfile with buildah, and runs them. Base images
+// cannot be pulled everywhere: a Debian with this machine's Go and its C library take their names,
+// and that of NVIDIA's image a Debian with dcgmi of NVIDIA's stack, if that is there.
 func TestImage(t *testing.T) {
 	debian := aDebian(t, "KPULSE_REQUIRE_IMAGE", "buildah")
 	b := newImageStore(t)
 	b.base(debian)
-	b.image("localhost/first", "static nvml")
+	b.image("localhost/first", "static nvml operator")
 	b.image("localhost/second", "static")
 
 	if one, two := b.digest("localhost/first:"+aVersion), b.digest("localhost/second:"+aVersion); one != two || !strings.HasPrefix(one, "sha256:") {
 		t.Errorf("two builds have the digests %s and %s", one, two)
 	}
-	for _, tag := range []string{aVersion, aVersion + "-nvml"} {
-		t.Run(tag, func(t *testing.T) { b.check(t, "localhost/first:"+tag) })
+	for tag, user := range map[string]string{aVersion: "65534:65534", aVersion + "-nvml": "65534:65534", aVersion + "-operator": "0:0"} {
+		t.Run(tag, func(t *testing.T) { b.check(t, "localhost/first:"+tag, user) })
+	}
+	container := b.run("buildah", "from", "--pull-never", "localhost/first:"+aVersion+"-operator")
+	t.Run("slot without engine", func(t *testing.T) {
+		env := operatorEnv(podOf(t, operatorDaemonSet(t)), "n", map[string]string{"DCGM_EXPORTER_LISTEN": "127.0.0.1:0", "DCGM_REMOTE_HOSTENGINE_INFO": ""})
+		out, err := b.inSlot(container, env).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "GPUs before Hopper") || !strings.Contains(string(out), "counters=/etc/dcgm-exporter/dcp-metrics-included.csv") {
+			t.Errorf("%v:\n%s", err, out)
+		}
+	})
+	t.Run("slot", func(t *testing.T) { b.checkSlot(t, container) })
+}
+
+// inSlot returns the command that runs the image of a container with an environment and flags of buildah run.
+func (b *imageStore) inSlot(container string, env []string, flags ...string) *exec.Cmd {
+	args := append([]string{"run"}, flags...)
+	for _, v := range env {
+		args = append(args, "--env", v)
+	}
+	cmd := exec.Command("buildah", append(args, container, "--", "/kpulse-proxy")...)
+	cmd.Env = b.env
+	return cmd
+}
+
+// checkSlot runs the image operator with the environment and the mount of the gpu-operator's DaemonSet: its dcgmi asks
+// NVIDIA's host engine for the counters of the file in the image, and the kubelet names the pods.
+func (b *imageStore) checkSlot(t *testing.T, container string) {
+	n := newRealNode(t, dcgm4, "h100")
+	address := freeAddress(t)
+	env, sockets := slotOf(t, n, podOf(t, operatorDaemonSet(t)), "n", address, "ml"), ""
+	for i, v := range env {
+		if name, value, _ := strings.Cut(v, "="); name == "DCGM_POD_RESOURCES_KUBELET_SOCKET" {
+			sockets, env[i] = filepath.Dir(value), "KPULSE_LOG_LEVEL=info" // the socket is where the DaemonSet mounts it
+		} else if name == "DCGM_EXPORTER_COLLECTORS" {
+			env[i] = name + "=/etc/dcgm-exporter/dcp-metrics-included.csv"
+		}
+	}
+	c := n.start(t, b.inSlot(container, env, "--volume", sockets+":"+kubeletSockets+":ro"))
+	awaitPodNames(t, c, "n", "ml")
+	if status := get(t, c.URL+"/health"); status != http.StatusOK {
+		t.Errorf("/health answers %d", status)
+	}
+	check := b.inSlot(container, env)
+	check.Args = append(check.Args, "check", "alive")
+	if out, err := check.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != c.URL+": alive" {
+		t.Errorf("the health check says %q, %v", out, err)
+	}
+	if log := c.Logged(); strings.Contains(log, "NVML") || strings.Contains(log, "no effect") {
+		t.Error(log)
 	}
 }
 
@@ -69,9 +119,19 @@ func (b *imageStore) base(debian string) {
 		b.t.Fatal(err)
 	}
 	b.run("tar", "-xf", debian, "-C", libraries, "--wildcards", "./lib", "./lib64", "./usr/lib64", "./usr/lib/*/ld-linux-*.so.*", "./usr/lib/*/libc.so.6", "./usr/lib/*/libdl.so.2", "./usr/lib/*/libpthread.so.0", "./usr/lib/*/libresolv.so.2")
-	for image, content := range map[string]string{"docker.io/library/golang:1.26-bookworm": debian, "gcr.io/distroless/base-nossl-debian12": libraries} {
+	script, err := os.ReadFile(top + "/deploy/image/build")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	dcgm := string(regexp.MustCompile(`nvcr\.io/[\w./:-]+`).Find(script))
+	for image, content := range map[string]string{"docker.io/library/golang:1.26-bookworm": debian, "gcr.io/distroless/base-nossl-debian12": libraries, dcgm: debian} {
 		container := b.run("buildah", "from", "scratch")
 		b.run("buildah", "add", "-q", container, content, "/")
+		if stack := os.Getenv("KPULSE_DCGM_STACK"); image == dcgm && stack != "" { // its dcgmi has its own C library
+			b.run("buildah", "add", "-q", container, stack, "/opt/stack")
+			b.run("buildah", "run", container, "--", "ln", "-s", "/opt/stack/path/dcgmi", "/usr/bin/dcgmi")
+			b.run("buildah", "config", "--cmd", `["nv-hostengine", "-n"]`, container)
+		}
 		b.run("buildah", "config", "--env", "PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "--env", "GOTOOLCHAIN=local", container)
 		b.run("buildah", "commit", "-q", "--rm", container, image)
 	}
@@ -108,12 +168,13 @@ func (b *imageStore) digest(image string) string {
 }
 
 // check inspects an image, runs it, and runs its health check.
-func (b *imageStore) check(t *testing.T, image string) {
+func (b *imageStore) check(t *testing.T, image, user string) {
 	var found struct {
 		Docker struct {
 			Config struct {
 				User        string
 				Entrypoint  []string
+				Cmd         []string
 				Labels      map[string]string
 				Healthcheck struct{ Test []string }
 			}
@@ -129,7 +190,7 @@ func (b *imageStore) check(t *testing.T, image string) {
 			t.Errorf("label %s is %q, want %q", name, got, want)
 		}
 	}
-	if config.User != "65534:65534" || len(config.Entrypoint) != 1 || len(config.Healthcheck.Test) < 2 || config.Healthcheck.Test[0] != "CMD" {
+	if config.User != user || len(config.Cmd) != 0 || len(config.Entrypoint) != 1 || len(config.Healthcheck.Test) < 2 || config.Healthcheck.Test[0] != "CMD" {
 		t.Fatalf("the image differs from the Dockerfile: %+v", config)
 	}
 	container := b.run("buildah", "from", "--pull-never", image)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -188,6 +189,42 @@ func TestKubernetesHelmInstalls(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestKubernetesOperatorSlot: the API server runs the gpu-operator's DaemonSet with our image as the ClusterPolicy names it.
+// With the environment of its pod, and at the pod's address, the program answers the pod's probes, and names pods.
+func TestKubernetesOperatorSlot(t *testing.T) {
+	t.Parallel()
+	k := kubernetes(t)
+	ns, node := k.namespace(t), k.gpuNode(t)
+	k.merge(t, "v1", "Node", "", node, "", `{"metadata": {"labels": {"nvidia.com/gpu.deploy.dcgm-exporter": "true"}}}`)
+	k.apply(t, ns, operatorDaemonSet(t))
+	pod := k.awaitPods(t, ns, "app=nvidia-dcgm-exporter", 1)[0]
+	spec := object(pod["spec"].(map[string]any))
+	container := object(spec["containers"].([]any)[0].(map[string]any))
+	const image = "registry.example.com/gpu/kpulse-proxy:VERSION-operator"
+	if spec.at("nodeName") != node || container.at("image") != image || container.at("command")+container.at("args") != "" {
+		t.Errorf("on %s it runs %s", spec.at("nodeName"), mustJSON(t, container))
+	}
+	if container.at("volumeMounts", 0, "mountPath") != kubeletSockets || spec.at("volumes", 0, "hostPath", "path") != kubeletSockets {
+		t.Errorf("%s is not mounted: %s", kubeletSockets, mustJSON(t, spec))
+	}
+
+	n := newRealNode(t, dcgm4, "h100") // skips without NVIDIA's stack
+	address := pod.at("status", "podIP")
+	proxy := exec.Command(itself(t))
+	proxy.Env = append(n.env(), slotOf(t, n, spec, node, address+":9400", ns)...)
+	c := n.start(t, proxy)
+	awaitPodNames(t, c, node, ns)
+	for _, probe := range []string{"livenessProbe", "readinessProbe"} {
+		asked := "http://" + address + ":" + container.at(probe, "httpGet", "port") + container.at(probe, "httpGet", "path")
+		if status := get(t, asked); status != http.StatusOK {
+			t.Errorf("%s: %s answers %d", probe, asked, status)
+		}
+	}
+	if log := c.Logged(); strings.Contains(log, "no effect") || strings.Contains(log, "NVML") || !strings.Contains(log, "in the place of dcgm-exporter") {
+		t.Error(log)
 	}
 }
 

@@ -122,7 +122,7 @@ func TestKustomizeSidecar(t *testing.T) {
 }
 
 // TestKubernetesSidecarApply: the script changes nothing unless the image has run, then patches the exporter's DaemonSet, and
-// takes the patch back if the pods do not get ready. Kubernetes refuses the patch as it is, without an image.
+// takes back this patch and nothing else if the pods do not get ready. Kubernetes refuses the patch as it is, without an image.
 func TestKubernetesSidecarApply(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)
@@ -140,6 +140,9 @@ func TestKubernetesSidecarApply(t *testing.T) {
 		}
 		return strings.Join(names, " ")
 	}
+	// The exporter is updated: its first revision must not come back.
+	k.must(t, http.MethodPatch, k.path(t, "apps/v1", "DaemonSet", ns, "dcgm-exporter"), "application/strategic-merge-patch+json",
+		[]byte(`{"spec": {"template": {"spec": {"containers": [{"name": "exporter", "image": "nvcr.io/nvidia/k8s/dcgm-exporter:4.8.3"}]}}}}`))
 	alone := containers()
 	bin := os.Getenv("KPULSE_KUBERNETES")
 	env := append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "KUBECONFIG="+k.file("admin.kubeconfig"), "CHECK_TIMEOUT=100s", "TIMEOUT=100s")
@@ -149,8 +152,10 @@ func TestKubernetesSidecarApply(t *testing.T) {
 		t.Errorf("the patch without an image: %v, %s", err, out)
 	}
 
-	// apply runs the script; the test plays the image, which ends with a status, and later pods that are ready or not.
+	// apply runs the script, which waits for pods, but not if TIMEOUT is no duration; the test plays the image, which ends with
+	// a status, and later pods that are ready or not.
 	apply := func(exit string, more ...string) (output string, err error) {
+		k.awaitPods(t, ns, "app.kubernetes.io/name=dcgm-exporter", 1)
 		cmd := exec.Command(kustomizations+"sidecar/apply", ns, "registry.example.com/kpulse-proxy:any")
 		cmd.Env = append(env, more...)
 		var out bytes.Buffer
@@ -169,10 +174,14 @@ func TestKubernetesSidecarApply(t *testing.T) {
 	if out, err := apply("1", "CHECK_TIMEOUT=3s"); err == nil || !strings.Contains(out, "the image does not run; nothing was changed") || containers() != alone {
 		t.Errorf("an image that fails: %v, %s\n%s", err, containers(), out)
 	}
-	if out, err := apply("0", "TIMEOUT=1ms"); err == nil || !strings.Contains(out, "the patch was taken back") || containers() != alone {
+	if out, err := apply("0", "TIMEOUT=none"); err == nil || !strings.Contains(out, "the patch was taken back") || containers() != alone {
 		t.Errorf("pods that do not get ready: %v, %s\n%s", err, containers(), out)
 	}
 	if out, err := apply("0"); err != nil || containers() != alone+" registry.example.com/kpulse-proxy:any" || !strings.Contains(out, "to go back: kubectl --namespace "+ns+" rollout undo daemonset dcgm-exporter") {
 		t.Errorf("%v, %s\n%s", err, containers(), out)
+	}
+	patched := containers()
+	if out, err := apply("0", "TIMEOUT=none"); err == nil || !strings.Contains(out, "nothing was changed") || containers() != patched {
+		t.Errorf("again: %v, %s\n%s", err, containers(), out)
 	}
 }

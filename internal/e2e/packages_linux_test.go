@@ -24,6 +24,9 @@ func TestPackages(t *testing.T) {
 	command(t, "make", append([]string{"-C", top, "release", "DIST=" + dist, "PLATFORMS=" + platform}, stamps...)...)
 
 	command(t, "sh", "-c", "cd "+dist+" && sha256sum --check --strict sha256sums.txt")
+	if renamed, err := filepath.Glob(dist + "/*~*"); err != nil || len(renamed) > 0 {
+		t.Errorf("GitHub would rename %v", renamed)
+	}
 	t.Run("archive", func(t *testing.T) { checkArchive(t, only(t, dist, "*."+platform+".tar.gz")) })
 	t.Run("sbom", func(t *testing.T) {
 		checkSBOM(t, only(t, dist, "*."+platform+".cdx.json"), only(t, dist, "*."+platform+".tar.gz"))

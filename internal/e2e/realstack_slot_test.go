@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -18,24 +19,44 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/holders/kubelettest"
 )
 
-// operatorEnvironment is what the gpu-operator's DaemonSet sets for dcgm-exporter (its assets/state-dcgm-exporter,
-// and DCGM_REMOTE_HOSTENGINE_INFO with dcgm.enabled), but for what belongs to the machine: the address, the counters
-// file's folder and the engine. The probes ask /health.
-var operatorEnvironment = map[string]string{
-	"DCGM_EXPORTER_LISTEN":        ":9400",
-	"DCGM_EXPORTER_KUBERNETES":    "true",
-	"DCGM_EXPORTER_COLLECTORS":    "/etc/dcgm-exporter/dcp-metrics-included.csv",
-	"DCGM_REMOTE_HOSTENGINE_INFO": "nvidia-dcgm:5555",
-	"NODE_NAME":                   "n",
+// kubeletSockets is the folder of the kubelet's socket, on a node and in the exporter's pods.
+const kubeletSockets = "/var/lib/kubelet/pod-resources"
+
+// operatorDaemonSet returns a DaemonSet like the one that the gpu-operator makes for dcgm-exporter, with the image that the
+// ClusterPolicy on the page names, as the operator puts it together.
+func operatorDaemonSet(t *testing.T) string {
+	t.Helper()
+	manifest, err := os.ReadFile("testdata/kubernetes/operator.yaml")
+	page, err2 := os.ReadFile(top + "/deploy/migration.md")
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range fenced.FindAllStringSubmatch(string(page), -1) {
+		if strings.HasPrefix(block[2], "dcgm:\n") {
+			named := documents(t, block[2])[0]
+			image := named.at("dcgmExporter", "repository") + "/" + named.at("dcgmExporter", "image") + ":" + named.at("dcgmExporter", "version")
+			return strings.Replace(string(manifest), "image: IMAGE", "image: "+image, 1)
+		}
+	}
+	t.Fatal("deploy/migration.md has no ClusterPolicy")
+	return ""
 }
 
-// operatorEnv returns operatorEnvironment with other values for some of its variables.
-func operatorEnv(changes map[string]string) (env []string) {
-	for name, value := range operatorEnvironment {
+// operatorEnv returns the environment of the exporter's container in a pod, on a node, with other values for what belongs
+// to the machine: by variable, "" for none.
+func operatorEnv(pod object, node string, changes map[string]string) (env []string) {
+	for _, v := range asList(pod["containers"].([]any)[0].(map[string]any)["env"]) {
+		v := object(v.(map[string]any))
+		name, value := v.at("name"), v.at("value")
+		if v.at("valueFrom", "fieldRef", "fieldPath") == "spec.nodeName" {
+			value = node
+		}
 		if changed, is := changes[name]; is {
 			value = changed
 		}
-		env = append(env, name+"="+value)
+		if value != "" {
+			env = append(env, name+"="+value)
+		}
 	}
 	return env
 }
@@ -43,27 +64,49 @@ func operatorEnv(changes map[string]string) (env []string) {
 // imageCounters is the file that the image has at the paths of the exporter's default counters.
 const imageCounters = "../../deploy/image/counters.csv"
 
+// slotOf returns the environment of the program in the exporter's place in a pod of the gpu-operator, on a node of
+// boards with a host engine and a kubelet: GPUs 1 and 2 belong to the pod train-0 of a namespace, GPU 3 to slice-0.
+func slotOf(t *testing.T, n *realNode, pod object, node, listen, namespace string) (env []string) {
+	t.Helper()
+	n.startEngineTCP(t, "localhost")
+	kubelet := kubelettest.New(t)
+	const board = "GPU-01000100-0000-0000-0000-00000000000"
+	kubelet.Set(
+		kubelettest.Pod(namespace, "train-0", "nvidia.com/gpu", board+"1", board+"2"),
+		kubelettest.Pod(namespace, "slice-0", "nvidia.com/gpu", board+"3::1"),
+		kubelettest.Pod("web", "net", "example.com/nic", "nic0"),
+		&podresources.PodResources{Namespace: namespace, Name: "cpu-only"},
+	)
+	counters, err := filepath.Abs(imageCounters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env = operatorEnv(pod, node, map[string]string{"DCGM_EXPORTER_LISTEN": listen, "DCGM_EXPORTER_COLLECTORS": counters, "DCGM_REMOTE_HOSTENGINE_INFO": n.address})
+	return append(env, "DCGM_POD_RESOURCES_KUBELET_SOCKET="+kubelet.Socket)
+}
+
+// awaitPodNames waits until the page names the pods of slotOf, and returns it.
+func awaitPodNames(t *testing.T, c *child, node, namespace string) string {
+	t.Helper()
+	page := awaitPage(t, c, "/metrics", 200, `DCGM_FI_PROF_DRAM_ACTIVE\{.*pod="train-0"`)
+	for gpu, labels := range map[string]string{"1": `container="main",namespace="` + namespace + `",pod="train-0"`, "2": `pod="train-0"`, "3": `pod="slice-0"`} {
+		if !regexp.MustCompile(`\nDCGM_FI_DEV_GPU_TEMP\{gpu="` + gpu + `",[^\n]*,hostname="` + node + `",[^\n]*` + labels).MatchString(page) {
+			t.Errorf("GPU %s has no labels %s in\n%s", gpu, labels, family(page, "DCGM_FI_DEV_GPU_TEMP"))
+		}
+	}
+	if !strings.Contains(page, "\nkpulse_gpu_real_utilization_ratio{") {
+		t.Error("our series are not behind")
+	}
+	return page
+}
+
 // TestRealStackSlot: with the environment of the gpu-operator's DaemonSet alone, the program serves what the exporter
 // 4.8.2 serves with it: the same lines but for values, with pods, on one host engine and one kubelet. Prometheus then
 // has the same answers to the queries of dashboard 12239 from both.
 func TestRealStackSlot(t *testing.T) {
 	t.Parallel()
 	n := newRealNode(t, dcgm4, "h100")
-	n.startEngineTCP(t, "localhost")
-	kubelet := kubelettest.New(t)
-	const board = "GPU-01000100-0000-0000-0000-00000000000"
-	kubelet.Set(
-		kubelettest.Pod("ml", "train-0", "nvidia.com/gpu", board+"1", board+"2"),
-		kubelettest.Pod("ml", "slice-0", "nvidia.com/gpu", board+"3::1"),
-		kubelettest.Pod("web", "net", "example.com/nic", "nic0"),
-		&podresources.PodResources{Namespace: "ml", Name: "cpu-only"},
-	)
-	counters, err := filepath.Abs(imageCounters)
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := operatorEnv(map[string]string{"DCGM_EXPORTER_LISTEN": "127.0.0.1:0", "DCGM_EXPORTER_COLLECTORS": counters, "DCGM_REMOTE_HOSTENGINE_INFO": n.address})
-	env = append(env, "DCGM_POD_RESOURCES_KUBELET_SOCKET="+kubelet.Socket, "DCGM_EXPORTER_INTERVAL=1000", "KUBERNETES_VIRTUAL_GPUS=false",
+	env := append(slotOf(t, n, podOf(t, operatorDaemonSet(t)), "n", "127.0.0.1:0", "ml"), "DCGM_EXPORTER_INTERVAL=1000", "KUBERNETES_VIRTUAL_GPUS=false",
 		"DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID=false", "DCGM_EXPORTER_SERVICE_HOST=10.0.0.1")
 	theirs, ours := n.program("dcgm-exporter"), exec.Command(itself(t))
 	theirs.Env, ours.Env = append([]string{"DISABLE_STARTUP_VALIDATE=true"}, env...), append(n.env(), env...)
@@ -80,14 +123,8 @@ func TestRealStackSlot(t *testing.T) {
 	if missing, more := without(want, got), without(got, want); len(missing)+len(more) > 0 || len(want) < 200 {
 		t.Errorf("of %d lines we lack %d, such as %.300q, and have %d others, such as %.300q", len(want), len(missing), missing, len(more), more)
 	}
-	page, readings := awaitPage(t, c, "/metrics", 200, whole), familiesOf(want)
-	for gpu, labels := range map[string]string{"1": `container="main",namespace="ml",pod="train-0"`, "2": `pod="train-0"`, "3": `pod="slice-0"`} {
-		if !regexp.MustCompile(`\nDCGM_FI_DEV_GPU_TEMP\{gpu="` + gpu + `",[^\n]*,hostname="n",[^\n]*` + labels).MatchString(page) {
-			t.Errorf("GPU %s has no labels %s in\n%s", gpu, labels, family(page, "DCGM_FI_DEV_GPU_TEMP"))
-		}
-	}
-	if !strings.Contains(page, "\nkpulse_gpu_real_utilization_ratio{") || strings.Count(page, `,pod="train-0"`) != 2*len(readings) {
-		t.Errorf("our series are not behind, or %d lines name the pod, of %d families", strings.Count(page, `,pod="train-0"`), len(readings))
+	if page, readings := awaitPodNames(t, c, "n", "ml"), familiesOf(want); strings.Count(page, `,pod="train-0"`) != 2*len(readings) {
+		t.Errorf("%d lines name the pod, of %d families", strings.Count(page, `,pod="train-0"`), len(readings))
 	}
 	if log := c.Logged(); strings.Contains(log, "no effect") || strings.Contains(log, "NVML") || !strings.Contains(log, "in the place of dcgm-exporter") {
 		t.Error(log)

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -85,8 +86,9 @@ func TestChartHasItsFiles(t *testing.T) {
 	}
 }
 
-// ourVersion matches a version beside the name of one of our files, images or charts, and the fields of a chart.
-var ourVersion = regexp.MustCompile(`kpulse[-_]proxy(?:-nvml)?[:@_-]v?\d+\.[\w.-]*|(?m:^(?:appVersion|version): *(\S+)$)`)
+// ourVersion matches a version beside the name of one of our files, images or charts, the tag of an image, and the fields
+// of a chart.
+var ourVersion = regexp.MustCompile(`(?:kpulse[-_]proxy(?:-nvml|-operator)?[:@_-]|(?:\btag|newTag)(?:=|: *"?))(?:v?\d+\.[\w.-]*|latest\b)|(?m:^(?:appVersion|version): *(\S+)$)`)
 
 // TestNoVersionStrays: no file names a version of ours: a release takes it from its tag, and the files of a checkout
 // say that they belong to none. Charts and images have the version from one field of the chart.
@@ -94,7 +96,8 @@ func TestNoVersionStrays(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"image: ghcr.io/kpulse/kpulse-proxy:v0.1.0": "kpulse-proxy:v0.1.0", "a kpulse-proxy-0.1.0.tgz b": "kpulse-proxy-0.1.0.tgz",
-		"appVersion: 0.2": "appVersion: 0.2", "kpulse-proxy:VERSION-nvml": "", "--set image.tag=VERSION": "",
+		"appVersion: 0.2": "appVersion: 0.2", "kpulse-proxy:VERSION-nvml": "", "--set image.tag=VERSION": "", "--set image.tag=v0.1.0,mode=dcgm": "tag=v0.1.0",
+		"{newTag: 0.1.0}": "newTag: 0.1.0", "image: {tag: \"v0.1.0\"}": "tag: \"v0.1.0", "docker run kpulse-proxy:latest": "kpulse-proxy:latest",
 	} {
 		if got := ourVersion.FindString(text); got != want {
 			t.Fatalf("in %q the test finds %q, want %q", text, got, want)
@@ -113,7 +116,7 @@ func TestNoVersionStrays(t *testing.T) {
 			text, err := os.ReadFile(path)
 			files++
 			for _, found := range ourVersion.FindAllString(string(text), -1) {
-				if !allowed[found] && (filepath.Base(path) == "Chart.yaml" || strings.HasPrefix(found, "kpulse")) {
+				if !allowed[found] && (filepath.Base(path) == "Chart.yaml" || !strings.Contains(found, "ersion: ")) {
 					t.Errorf("%s names %q, which nobody may have built", path, found)
 				}
 			}
@@ -289,5 +292,27 @@ func TestTroubleshootingQuotesTheProgram(t *testing.T) {
 		if err != nil || !strings.Contains(string(page), words) || !strings.Contains(string(source), strings.TrimSuffix(strings.TrimPrefix(words, "gpu_"), "_ratio")) {
 			t.Errorf("the page or %s lacks %q: %v", file, words, err)
 		}
+	}
+}
+
+// TestImageHasItsFiles: .dockerignore, which leaves out all but what it names, leaves in what the Dockerfile copies: no image
+// can be built otherwise.
+func TestImageHasItsFiles(t *testing.T) {
+	t.Parallel()
+	dockerfile, err := os.ReadFile(top + "/Dockerfile")
+	ignored, err2 := os.ReadFile(top + "/.dockerignore")
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	files := 0
+	for _, copied := range regexp.MustCompile(`(?m)^COPY ([^-\n].*) \S+$`).FindAllStringSubmatch(string(dockerfile), -1) {
+		for file := range strings.FieldsSeq(copied[1]) {
+			if files++; file != "." && !strings.Contains(string(ignored), "\n!"+file+"\n") {
+				t.Errorf(".dockerignore leaves out %s", file)
+			}
+		}
+	}
+	if files < 5 {
+		t.Errorf("of %d files", files)
 	}
 }

@@ -49,26 +49,22 @@ func Make[T any](m *Memory, had, n int, drop func()) []T {
 }
 
 // Fits reports whether n more bytes of a body's samples fit. If not, the caller drops as much.
-func (m *Memory) Fits(n int64) bool {
-	fits := m.has(n, bodyShare)
-	if !fits {
-		m.mu.Lock()
-		m.live -= n
-		m.mu.Unlock()
-	}
-	return fits
-}
+func (m *Memory) Fits(n int64) bool { return m.has(n, n, bodyShare) }
 
 // Answers reports whether n bytes of an answer fit.
-func (m *Memory) Answers(n int64) bool { return m.has(n, answerShare) }
+func (m *Memory) Answers(n int64) bool { return m.has(n, 0, answerShare) }
 
-func (m *Memory) has(n int64, share float64) bool {
+func (m *Memory) has(n, drops int64, share float64) bool {
 	if m == nil {
 		return true
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.fits(n, share)
+	if m.fits(n, share) {
+		return true
+	}
+	m.live -= drops
+	return false
 }
 
 // fits collects garbage: once a second, for much, and where enough was dropped. The caller holds mu.

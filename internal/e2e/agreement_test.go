@@ -270,6 +270,9 @@ func TestReferenceAgreesOnCaptures(t *testing.T) {
 	zero.Zero, strict.MinCoverage = true, 90
 	for _, s := range []setting{preset("ai"), zero, strict} {
 		for _, c := range captures(t) {
+			if strings.HasPrefix(c.name, "amd-") { // the reference knows the names of NVIDIA's exporter
+				continue
+			}
 			t.Run(strings.Join(s.flags, " ")+"/"+c.name, func(t *testing.T) {
 				want := expect(c.body, s)
 				if c.name != "cpus-alone.prom" && len(want) == 0 {

@@ -59,7 +59,7 @@ func TestLeanIsPartOfFull(t *testing.T) {
 			thinned[canonical.Prefix+name] = true
 		}
 	}
-	for _, name := range OwnTelemetry() {
+	for _, name := range ownTelemetry() {
 		own[canonical.Prefix+name] = true
 	}
 	readings := []outcome{good(lived()), good(snapshotOf("http://node-c:9400/metrics", everything()))}
@@ -189,4 +189,19 @@ func TestThinnedTableIsOfFamilies(t *testing.T) {
 			seen[name] = true
 		}
 	}
+}
+
+// ownTelemetry returns the families, without canonical.Prefix, that only the full form has. The proxy's
+// own telemetry has them with the prefix kpulse_proxy_.
+func ownTelemetry() (names []string) {
+	names = append(names, weightSeries.Name)
+	for _, f := range hostFamilies() {
+		names = append(names, f.Name)
+	}
+	for _, f := range sourceFamilies() {
+		if f.full {
+			names = append(names, f.Series.Name)
+		}
+	}
+	return names
 }

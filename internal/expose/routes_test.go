@@ -246,7 +246,7 @@ func TestOwnTelemetry(t *testing.T) {
 	ask(t, "GET", server.URL+"/metrics?series=lean")
 	_, page := ask(t, "GET", server.URL+"/-/metrics")
 	body := string(page)
-	for _, name := range OwnTelemetry() {
+	for _, name := range ownTelemetry() {
 		if !strings.Contains(body, "\n# TYPE kpulse_proxy_"+name+" ") {
 			t.Errorf("no family kpulse_proxy_%s", name)
 		}

@@ -29,21 +29,6 @@ type sourceFamily struct {
 // no series.
 type sourceFiller func(values []float64, r *outcome)
 
-// OwnTelemetry returns the families, without canonical.Prefix, that only the full form has. The proxy's
-// own telemetry has them with the prefix kpulse_proxy_.
-func OwnTelemetry() (names []string) {
-	names = append(names, weightSeries.Name)
-	for _, f := range hostFamilies() {
-		names = append(names, f.Name)
-	}
-	for _, f := range sourceFamilies() {
-		if f.full {
-			names = append(names, f.Series.Name)
-		}
-	}
-	return names
-}
-
 // sourceFamilies returns the families of sources that the form has.
 func (f Form) sourceFamilies() []sourceFamily {
 	list := slices.DeleteFunc(sourceFamilies(), func(one sourceFamily) bool { return f.excludes(one.name) || one.full && !f.Full })

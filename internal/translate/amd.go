@@ -203,23 +203,23 @@ func correctCards(dst *canonical.Frame) {
 	}
 }
 
-// ConfigFields returns the lines for missing readings in the section GPUConfig of AMD's exporter's config file, nil for other sources.
+// ConfigFields returns what gives missing readings in the config file of AMD's exporter, nil for other sources.
 func (t *Translator) ConfigFields(missing []canonical.Field) []string {
 	if !t.cards.read || t.vendor {
 		return nil
 	}
-	names := []string{}
+	lines, names := []string{}, []string{}
 	for _, row := range cardRows {
 		if slices.Contains(missing, row.Field) {
 			names = append(names, strconv.Quote(strings.ToUpper(row.Names[0])))
 		}
 	}
-	if len(names) == 0 {
-		return names
+	list := strings.Join(names, ", ")
+	if strings.Contains(list, "GPU_PROF_") {
+		lines = append(lines, `"GPUConfig": {"ProfilerMetrics": {"all": true}}`)
 	}
-	lines := []string{`"Fields": [` + strings.Join(names, ", ") + "]"}
-	if strings.Contains(lines[0], "GPU_PROF_") {
-		lines = append(lines, `"ProfilerMetrics": {"all": true}`)
+	if list != "" {
+		lines = append(lines, `only if GPUConfig has a list "Fields", which leaves out what it does not name, there: `+list)
 	}
 	return lines
 }

@@ -138,7 +138,8 @@ prof_sm_active R 0|prof_sm_active P 30|used_vram G 300|clock S 2100|clock V 900|
 func TestCardFields(t *testing.T) {
 	missing := []c.Field{c.SMActive, c.TensorActive, c.FP64Active}
 	r := translated(t, Options{}, testdata(t, "amd-mi355x-dpx.prom"))
-	want := []string{`"Fields": ["GPU_PROF_SM_ACTIVE", "GPU_PROF_TENSOR_ACTIVE_PERCENT"]`, `"ProfilerMetrics": {"all": true}`}
+	want := []string{`"GPUConfig": {"ProfilerMetrics": {"all": true}}`,
+		`only if GPUConfig has a list "Fields", which leaves out what it does not name, there: "GPU_PROF_SM_ACTIVE", "GPU_PROF_TENSOR_ACTIVE_PERCENT"`}
 	if got := r.tr.ConfigFields(missing); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

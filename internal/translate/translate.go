@@ -179,9 +179,10 @@ func (t *Translator) learn(d *raw.Dict) (anew bool) {
 	for id := len(t.families); id < d.Families(); id++ {
 		name, help := d.Family(uint32(id)).Name, d.Family(uint32(id)).Help
 		r := t.rules.byName[name]
-		if t.vendor = t.vendor || isVendorName(name); r == nil && !t.vendor {
+		if r == nil && !isVendorName(name) {
 			r = t.rules.byName[cardName(name)]
 		}
+		t.vendor = t.vendor || isVendorName(name)
 		t.families = append(t.families, family{
 			rule: r, unknown: r == nil && isVendorName(name) && !isKnownCounted(name) && !isCliqueFamily(name), clique: isCliqueFamily(name),
 			sibling: isSibling(name) && !strings.HasSuffix(help, renderedMark), naming: r == nil && isNaming(name), lost: name == lostFamily,

@@ -164,18 +164,16 @@ func (t *Translator) fillCards(dst *canonical.Frame, b *raw.Batch, rep *Report) 
 		if !is || v < 0 || t.positions[v].row < 0 || !isCard(&t.variants[v].Device) {
 			continue
 		}
-		field := f.field
 		if f.clock {
-			field = t.cards.clocks[s.Labels]
+			f.field = t.cards.clocks[s.Labels]
 		}
-		if field == canonical.NumFields {
+		if f.field == canonical.NumFields {
 			continue
 		}
-		cell := dst.Cell(int(t.positions[v].row), field)
+		cell := dst.Cell(int(t.positions[v].row), f.field)
 		reading := f.value(s.Value, *cell)
-		_, highest := canonical.Fields[field].Range()
-		switch wrong := s.Value-s.Value != 0 || s.Value < 0 || reading > highest; {
-		case !stale && !wrong:
+		switch _, highest := canonical.Fields[f.field].Range(); {
+		case !stale && s.Value-s.Value == 0 && s.Value >= 0 && !(reading > highest): // NaN is absent
 			*cell = reading
 		case t.families[s.Family].rule != nil:
 		case stale:

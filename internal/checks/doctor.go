@@ -254,7 +254,7 @@ func (a *attempt) found(name string, devices int, state *canonical.Source) diagn
 	var remedies []string
 	if devices == 0 {
 		row.State, row.Found, row.Flags = stateRefused, name+" is read and has no GPU", nil
-		remedies = append(remedies, "check whether this is an exporter of NVIDIA's GPUs, and whether it sees them")
+		remedies = append(remedies, "check whether this is an exporter of GPUs, and whether it sees them")
 	}
 	for _, n := range notes {
 		row.Found, remedies = row.Found+"; "+n.Cause, append(remedies, n.Remedy)

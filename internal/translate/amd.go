@@ -130,9 +130,6 @@ func (c *cards) learnFamily(id uint32, name string) {
 	name = cardName(name)
 	c.read = c.read || slices.ContainsFunc(cardRows, func(r Row) bool { return slices.Contains(r.Names, name) })
 	if f, is := cardFamilies[name]; is {
-		if c.families == nil {
-			c.families = map[uint32]cardFamily{}
-		}
 		c.families[id] = f
 	}
 }
@@ -221,18 +218,17 @@ func (t *Translator) ConfigFields(missing []canonical.Field) []string {
 	if !t.cards.read || t.vendor {
 		return nil
 	}
-	lines, names := []string{}, []string{}
+	lines, names := []string{}, ""
 	for _, row := range cardRows {
 		if slices.Contains(missing, row.Field) {
-			names = append(names, strconv.Quote(strings.ToUpper(row.Names[0])))
+			names += ", " + strconv.Quote(strings.ToUpper(row.Names[0]))
 		}
 	}
-	list := strings.Join(names, ", ")
-	if strings.Contains(list, "GPU_PROF_") {
+	if strings.Contains(names, "GPU_PROF_") {
 		lines = append(lines, `"GPUConfig": {"ProfilerMetrics": {"all": true}}`)
 	}
-	if list != "" {
-		lines = append(lines, `only if GPUConfig has a list "Fields", which leaves out what it does not name, there: `+list)
+	if names != "" {
+		lines = append(lines, `only if GPUConfig has a list "Fields", which leaves out what it does not name, there: `+names[len(", "):])
 	}
 	return lines
 }

@@ -86,7 +86,7 @@ type Content struct {
 	Missing []Field
 	// Unusable are those of Missing that the source serves without a usable value.
 	Unusable []Field
-	// ConfigFields are what the exporter's config file has to name for the readings of Missing, nil if it takes a counters file.
+	// ConfigFields are what to set in the exporter's config file for the readings of Missing, nil if it takes a counters file.
 	ConfigFields []string
 	// NotGiven names what the user wants passed on but the source cannot give.
 	NotGiven []string

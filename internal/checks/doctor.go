@@ -254,7 +254,7 @@ func (a *attempt) found(name string, devices int, state *canonical.Source) diagn
 	var remedies []string
 	if devices == 0 {
 		row.State, row.Found, row.Flags = stateRefused, name+" is read and has no GPU", nil
-		remedies = append(remedies, "check whether this is an exporter of NVIDIA's GPUs, and whether it sees them")
+		remedies = append(remedies, "check whether this is an exporter of GPUs, and whether it sees them")
 	}
 	for _, n := range notes {
 		row.Found, remedies = row.Found+"; "+n.Cause, append(remedies, n.Remedy)
@@ -262,7 +262,7 @@ func (a *attempt) found(name string, devices int, state *canonical.Source) diagn
 	if row.Found = diag.Text(row.Found); devices > 0 && len(state.Missing) > 0 {
 		row.Found += "\nwithout " + strings.Join(canonical.NamesOf(state.Missing), ", ")
 		if len(state.ConfigFields) > 0 {
-			remedies = append(remedies, "scores lack these: add to GPUConfig in the exporter's config file "+strings.Join(state.ConfigFields, ", "))
+			remedies = append(remedies, "scores lack these: set in the exporter's config file "+strings.Join(state.ConfigFields, "; "))
 		} else if state.ConfigFields == nil && a.upstream.Backend.OverHTTP && len(state.Missing) > len(state.Unusable) {
 			remedies = append(remedies, "scores lack these: start the exporter with -f deploy/dcgm-counters.csv, "+
 				"or add to its counters file what kpulse-proxy check counters FILE names")

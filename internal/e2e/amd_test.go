@@ -44,8 +44,9 @@ func TestTwoVendors(t *testing.T) {
 	}
 	landing := awaitPage(t, c, "/", http.StatusOK, `mi210-a`)
 	_, ofMI210, _ := strings.Cut(landing, "692227000101")
-	lines := `"Fields": ["GPU_PROF_SM_ACTIVE", "GPU_PROF_TENSOR_ACTIVE_PERCENT", "GPU_PROF_GUI_UTIL_PERCENT", "PCIE_REPLAY_COUNT"]
-"ProfilerMetrics": {"all": true}
+	lines := `"GPUConfig": {"ProfilerMetrics": {"all": true}}
+only if GPUConfig has a list "Fields", which leaves out what it does not name, there: ` +
+		`"GPU_PROF_SM_ACTIVE", "GPU_PROF_TENSOR_ACTIVE_PERCENT", "GPU_PROF_GUI_UTIL_PERCENT", "PCIE_REPLAY_COUNT"
 `
 	if !strings.Contains(html.UnescapeString(landing), lines) || strings.Contains(landing, "GPU_UMC_ACTIVITY") { // which partitions do not have
 		t.Errorf("the page does not say what to switch on:\n%s", ofMI210)

@@ -120,9 +120,7 @@ func (l *landing) view(f Source) sourceView {
 		}
 		v.Named, v.Missed = roster.Missed[:roster.Named], roster.Missed[roster.Named:]
 	}
-	if state.ConfigFields != nil {
-		v.Lines = state.ConfigFields
-	} else if l.Lines != nil && state.Backend == "prometheus" {
+	if v.Lines = state.ConfigFields; v.Lines == nil && l.Lines != nil && state.Backend == "prometheus" {
 		v.Lines = l.Lines(slices.DeleteFunc(slices.Clone(state.Missing), func(f canonical.Field) bool { return slices.Contains(state.Unusable, f) }))
 	}
 	v.addDevices(f, &l.history)

@@ -33,7 +33,7 @@ type openMetrics struct {
 	out           *buffer
 	fromZero      map[string]bool
 	since         time.Time
-	rest          []byte // of a line
+	rest          []byte // the beginning of a line
 	help, created []byte // the family's HELP, and the name of its times; empty for none
 }
 
@@ -62,13 +62,13 @@ func countersFromZero() map[string]bool {
 
 // Write implements io.Writer.
 func (w *openMetrics) Write(part []byte) (int, error) {
-	w.rest = append(w.rest, part...)
-	whole := bytes.LastIndexByte(w.rest, '\n') + 1
-	for line := range bytes.Lines(w.rest[:whole]) {
-		w.line(line)
-		w.out.flushIfFull()
+	for line := range bytes.Lines(part) {
+		if w.rest = append(w.rest, line...); line[len(line)-1] == '\n' {
+			w.line(w.rest)
+			w.rest = w.rest[:0]
+			w.out.flushIfFull()
+		}
 	}
-	w.rest = append(w.rest[:0], w.rest[whole:]...)
 	return len(part), w.out.err
 }
 

@@ -17,6 +17,9 @@ func TestOwnerOf(t *testing.T) {
 		"a job's end":      {"0::/slurm/job_4711\n", "", "4711"},
 		"a user's session": {"0::/user.slice/user-1000.slice/session-3.scope\n", "", ""},
 		"another's job":    {"0::/system.slice/job_backup.service\n0::/slurm/job_12a/y\n0::/user.slice/batch/job_12/y\n", "", ""},
+		"a name of a user": {"0::/user.slice/user-1000.slice/user@1000.service/slurm/job_12\n", "", ""},
+		"ssh into a job":   {"12:pids:/user.slice/user-1000.slice/session-3.scope\n9:devices:/slurm/uid_1000/job_12/step_extern\n", "", "12"},
+		"systemd in a pod": {"0::/kubepods/pod" + uid + "/user.slice/job\n", uid, ""},
 		"a short uid":      {"0::/kubepods/podaaaaaaaa/0123\n", "", ""},
 	} {
 		dir := filepath.Join(proc, "7")

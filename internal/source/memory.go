@@ -28,6 +28,7 @@ type Memory struct {
 	mu        sync.Mutex
 	live      int64 // bytes: the heap after the last collection, and what was made and dropped since
 	collected time.Time
+	sample    [1]metrics.Sample // of heap, kept as each scrape asks
 }
 
 // Make returns a slice with a capacity of n in the place of one of had bytes, or nil if it does not fit. It has then called
@@ -69,7 +70,7 @@ func (m *Memory) has(n, drops int64, share float64) bool {
 
 // fits collects garbage: once a second, for much, and where enough was dropped. The caller holds mu.
 func (m *Memory) fits(n int64, share float64) bool {
-	most, has, much := int64(share*float64(m.Limit)), heap(), m.Limit/minGarbage
+	most, has, much := int64(share*float64(m.Limit)), m.heap(), m.Limit/minGarbage
 	if has+n <= most {
 		return true
 	}
@@ -77,13 +78,13 @@ func (m *Memory) fits(n int64, share float64) bool {
 		return false
 	}
 	runtime.GC()
-	m.live, m.collected = heap(), time.Now()
+	m.live, m.collected = m.heap(), time.Now()
 	return m.live+n <= most
 }
 
-// heap returns the bytes of all objects, those included that the next collection frees.
-func heap() int64 {
-	sample := [1]metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(sample[:])
-	return int64(sample[0].Value.Uint64())
+// heap returns the bytes of all objects, those included that the next collection frees. The caller holds mu.
+func (m *Memory) heap() int64 {
+	m.sample[0].Name = "/memory/classes/heap/objects:bytes"
+	metrics.Read(m.sample[:])
+	return int64(m.sample[0].Value.Uint64())
 }

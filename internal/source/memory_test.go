@@ -11,7 +11,7 @@ import (
 func TestMemory(t *testing.T) {
 	runtime.GC()
 	const part = 8 << 20
-	m := &Memory{Limit: (heap() + 10*part) * 10 / 6} // room for ten, less what the test itself takes
+	m := &Memory{Limit: (new(Memory).heap() + 10*part) * 10 / 6} // room for ten, less what the test itself takes
 	if nothing := (*Memory)(nil); cap(Make[byte](nothing, 0, part, nil)) != part || !nothing.Fits(1<<60) || !nothing.Answers(1<<60) {
 		t.Error("there is a limit without one")
 	}
@@ -42,4 +42,26 @@ func TestMemory(t *testing.T) {
 		t.Error("little is refused")
 	}
 	runtime.KeepAlive(held)
+	if n := testing.AllocsPerRun(100, func() { m.Answers(1) }); n != 0 {
+		t.Errorf("to ask takes %v allocations, and each scrape asks", n)
+	}
+}
+
+// TestMemoryOfSmallPages: pages that grow by turns, for which there is room, are not refused for what each of them left behind.
+func TestMemoryOfSmallPages(t *testing.T) {
+	const part, step = 4 * small, 4 << 10
+	runtime.GC()
+	m := &Memory{Limit: (new(Memory).heap() + 80*part) * 10 / 6}
+	pages, refused := make([][]byte, 64), 0
+	for round := range 10 {
+		for i := range pages {
+			if pages[i] = Make[byte](m, cap(pages[i]), part+round*step, func() { pages[i] = nil }); pages[i] == nil {
+				refused++
+			}
+		}
+	}
+	runtime.KeepAlive(pages)
+	if refused > 0 {
+		t.Errorf("%d times of 640 a page is refused", refused)
+	}
 }

@@ -120,7 +120,7 @@ var clockTypes = map[string]canonical.Field{"system": canonical.SMClock, "memory
 
 // cards is what a page of AMD's exporter needs besides rules.
 type cards struct {
-	read     bool                  // the source has families of that exporter; beside those of NVIDIA's, they mean something else
+	read     bool                  // the source has families of that exporter
 	families map[uint32]cardFamily // by id
 	clocks   []canonical.Field     // by label block, NumFields for none
 }
@@ -130,9 +130,6 @@ func (c *cards) learnFamily(id uint32, name string) {
 	name = cardName(name)
 	c.read = c.read || slices.ContainsFunc(cardRows, func(r Row) bool { return slices.Contains(r.Names, name) })
 	if f, is := cardFamilies[name]; is {
-		if c.families == nil {
-			c.families = map[uint32]cardFamily{}
-		}
 		c.families[id] = f
 	}
 }
@@ -140,43 +137,53 @@ func (c *cards) learnFamily(id uint32, name string) {
 // learnBlock notes the clock of the next label block.
 func (c *cards) learnBlock(labels []raw.Label) {
 	clock := canonical.NumFields
-	for _, l := range labels {
-		if f, is := clockTypes[strings.ToLower(strings.TrimPrefix(l.Value, "GPU_CLOCK_TYPE_"))]; is && l.Name == "clock_type" {
+	if i := slices.IndexFunc(labels, func(l raw.Label) bool { return l.Name == "clock_type" }); i >= 0 {
+		if f, is := clockTypes[strings.ToLower(strings.TrimPrefix(labels[i].Value, "GPU_CLOCK_TYPE_"))]; is {
 			clock = f
 		}
 	}
 	c.clocks = append(c.clocks, clock)
 }
 
-// fillCards adds the readings of cardFamilies.
+// fillCards adds the readings of cardFamilies. What fill counted is not counted again.
 func (t *Translator) fillCards(dst *canonical.Frame, b *raw.Batch, rep *Report) {
-	if !t.cards.read || t.vendor {
+	if !t.cards.read {
 		return
 	}
+	stamps := b.Stamps
 	for i := range b.Samples {
-		s := &b.Samples[i]
+		s, stale := &b.Samples[i], false
+		if len(stamps) > 0 && stamps[0].Sample == i {
+			stale, stamps = isStale(stamps[0].Millis, b.At), stamps[1:]
+		}
 		f, is := t.cards.families[s.Family]
 		v := t.blocks[s.Labels]
-		if !is || v < 0 || t.positions[v].row < 0 {
+		if !is || v < 0 || t.positions[v].row < 0 || !isCard(&t.variants[v].Device) {
 			continue
 		}
-		field := f.field
 		if f.clock {
-			field = t.cards.clocks[s.Labels]
+			f.field = t.cards.clocks[s.Labels]
 		}
-		if field == canonical.NumFields {
+		if f.field == canonical.NumFields {
 			continue
 		}
-		cell := dst.Cell(int(t.positions[v].row), field)
+		cell := dst.Cell(int(t.positions[v].row), f.field)
 		reading := f.value(s.Value, *cell)
-		if _, highest := canonical.Fields[field].Range(); s.Value-s.Value != 0 || s.Value < 0 || reading > highest {
+		switch _, highest := canonical.Fields[f.field].Range(); {
+		case !stale && s.Value-s.Value == 0 && s.Value >= 0 && !(reading > highest): // NaN is absent
+			*cell = reading
+		case t.families[s.Family].rule != nil:
+		case stale:
+			rep.Dropped[canonical.DropStale]++
+		default:
 			rep.Dropped[canonical.DropOutOfRange]++
-			continue
 		}
-		*cell = reading
 	}
 	correctCards(dst)
 }
+
+// isCard reports whether asCard named a device: a page may have NVIDIA's beside them.
+func isCard(d *canonical.Device) bool { return strings.Contains(d.Model, "AMD") }
 
 // correctCards takes back what rows of that exporter say without having read it: SM activity and occupancy of Radeon boards are always 0,
 // the first partition of a board has the activity of the whole board, and sensors that guests and partitions lack read 0. The activity
@@ -184,6 +191,9 @@ func (t *Translator) fillCards(dst *canonical.Frame, b *raw.Batch, rep *Report) 
 func correctCards(dst *canonical.Frame) {
 	for i, d := range dst.Topology.Devices {
 		row := dst.Row(i)
+		if !isCard(&d) {
+			continue
+		}
 		if d.IsInstance() || row[canonical.FramebufferUsed] > 0 || !isBlankRow(row) {
 			for _, f := range signsOfLife {
 				if row[f] == 0 {
@@ -203,23 +213,22 @@ func correctCards(dst *canonical.Frame) {
 	}
 }
 
-// ConfigFields returns the lines for missing readings in the section GPUConfig of AMD's exporter's config file, nil for other sources.
+// ConfigFields returns what gives missing readings in the config file of AMD's exporter, nil for other sources.
 func (t *Translator) ConfigFields(missing []canonical.Field) []string {
 	if !t.cards.read || t.vendor {
 		return nil
 	}
-	names := []string{}
+	lines, names := []string{}, ""
 	for _, row := range cardRows {
 		if slices.Contains(missing, row.Field) {
-			names = append(names, strconv.Quote(strings.ToUpper(row.Names[0])))
+			names += ", " + strconv.Quote(strings.ToUpper(row.Names[0]))
 		}
 	}
-	if len(names) == 0 {
-		return names
+	if strings.Contains(names, "GPU_PROF_") {
+		lines = append(lines, `"GPUConfig": {"ProfilerMetrics": {"all": true}}`)
 	}
-	lines := []string{`"Fields": [` + strings.Join(names, ", ") + "]"}
-	if strings.Contains(lines[0], "GPU_PROF_") {
-		lines = append(lines, `"ProfilerMetrics": {"all": true}`)
+	if names != "" {
+		lines = append(lines, `only if GPUConfig has a list "Fields", which leaves out what it does not name, there: `+names[len(", "):])
 	}
 	return lines
 }
@@ -244,8 +253,8 @@ func (v *values) asCard() {
 		v[roleUUID], v[roleInstance], v[roleProfile] = card[roleCardSerial], part, mode
 	}
 	model := cmp.Or(card[roleCardSeries], card[roleCardModel])
-	if model != "" && !strings.Contains(model, "AMD") {
-		model = "AMD " + model // as NVIDIA's models begin, so that a fleet of both tells them apart
+	if !strings.Contains(model, "AMD") {
+		model = strings.TrimSpace("AMD " + model) // as NVIDIA's models begin, so that a fleet of both tells them apart
 	}
 	v[roleGPU], v[roleModel], v[roleDriver] = card[roleCard], model, card[roleCardDriver]
 	v[roleHPCJob], v[roleCardUser], v[roleCardPartition] = card[roleCardJob], card[roleCardUser], card[roleCardPartition]

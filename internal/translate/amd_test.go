@@ -2,9 +2,11 @@ package translate
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	c "github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -75,7 +77,7 @@ var amdGoldens = []golden{
 	{
 		file: "amd-guest.prom", // boards without a serial number, and of the desktop; the last has zeros for readings
 		devices: []c.Device{
-			{Hostname: "vm-1", GPU: "0", UUID: "9fff74b9-0000-1000-8044-4a2fb30adeb0", Driver: "6.14.14"},
+			{Hostname: "vm-1", GPU: "0", UUID: "9fff74b9-0000-1000-8044-4a2fb30adeb0", Model: "AMD", Driver: "6.14.14"},
 			{Hostname: "vm-1", GPU: "1", UUID: "vm-1/1", Model: "AMD Aqua Vanjaram [Instinct MI325X VF]", Driver: "6.14.14", Board: 1},
 			{Hostname: "vm-1", GPU: "2", UUID: "vm-1/2", Model: "AMD Radeon RX 7900 XTX", Driver: "6.14.14", Board: 2},
 			{Hostname: "vm-1", GPU: "3", UUID: "vm-1/3", Model: "AMD Radeon 8060S", Driver: "6.14.14", Board: 3},
@@ -134,11 +136,54 @@ prof_sm_active R 0|prof_sm_active P 30|used_vram G 300|clock S 2100|clock V 900|
 	}
 }
 
+// TestCardsBesideOthers: a page that holds NVIDIA's and AMD's boards, whichever come first, has the readings of both pages, and
+// reads the families of one exporter for its own boards only.
+func TestCardsBesideOthers(t *testing.T) {
+	theirs, cards := testdata(t, "h200-tensor.prom"), testdata(t, "amd-mi300x-spx.prom")+testdata(t, "amd-guest.prom")
+	cards = regexp.MustCompile(`(?m)^(# \w+ )?(gpu|pcie)_`).ReplaceAllString(cards, "${1}site_${2}_")
+	stray := `site_gpu_hbm_temperature{gpu="0",UUID="GPU-20000000-0000-0000-0000-000000000000"} 99` + "\n"
+	parts := [2]*reader{translated(t, Options{}, theirs), translated(t, Options{}, cards)}
+	for _, page := range []string{theirs + cards + stray, cards + theirs + stray} {
+		r := translated(t, Options{}, page)
+		for i := range r.frame.Topology.Devices {
+			d, found := &r.frame.Topology.Devices[i], false
+			for _, part := range parts {
+				at := slices.IndexFunc(part.frame.Topology.Devices, func(one c.Device) bool { return one.Identity() == d.Identity() })
+				if found = found || at >= 0; at >= 0 && fmt.Sprint(r.frame.Row(i)) != fmt.Sprint(part.frame.Row(at)) {
+					t.Errorf("%s has\n%v, and alone\n%v", d.Model, r.frame.Row(i), part.frame.Row(at))
+				}
+			}
+			if !found {
+				t.Errorf("who is %+v?", d)
+			}
+		}
+		if n := len(r.frame.Topology.Devices); n != 7 {
+			t.Errorf("%d devices", n)
+		}
+	}
+}
+
+// TestCardSamplesAreCountedOnce: what is too old or out of range is no reading, and counted once, whether it has a rule or not.
+func TestCardSamplesAreCountedOnce(t *testing.T) {
+	const labels = `{card_series="MI300X",gpu_compute_partition_type="spx",gpu_id="0",hostname="n",serial_number="1",clock_type="system"} `
+	r := newReader(t, Options{})
+	r.batch.At = time.Unix(1e9, 0)
+	r.batch.Body = []byte("gpu_used_vram" + labels + "5\ngpu_package_power" + labels + "742 1000\ngpu_clock" + labels + "2100 1000\n" +
+		"gpu_junction_temperature" + labels + "999\ngpu_hbm_temperature" + labels + "999\n")
+	r.scanner.Scan(&r.batch)
+	r.tr.Translate(&r.frame, &r.batch, &r.report)
+	r.checkRow(0, readings{c.FramebufferUsed: 5 << 20})
+	if got := r.report.Dropped; got[c.DropStale] != 2 || got[c.DropOutOfRange] != 2 {
+		t.Errorf("dropped are %v", got)
+	}
+}
+
 // TestCardFields: what the exporter's config file has to name for missing readings; other sources take a counters file.
 func TestCardFields(t *testing.T) {
 	missing := []c.Field{c.SMActive, c.TensorActive, c.FP64Active}
 	r := translated(t, Options{}, testdata(t, "amd-mi355x-dpx.prom"))
-	want := []string{`"Fields": ["GPU_PROF_SM_ACTIVE", "GPU_PROF_TENSOR_ACTIVE_PERCENT"]`, `"ProfilerMetrics": {"all": true}`}
+	want := []string{`"GPUConfig": {"ProfilerMetrics": {"all": true}}`,
+		`only if GPUConfig has a list "Fields", which leaves out what it does not name, there: "GPU_PROF_SM_ACTIVE", "GPU_PROF_TENSOR_ACTIVE_PERCENT"`}
 	if got := r.tr.ConfigFields(missing); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

@@ -121,7 +121,7 @@ func TestBrokenDialect(t *testing.T) {
 	sound := dialect
 	defer func() { dialect = sound }()
 	dialect = append(slices.Clone(sound), Row{Field: canonical.Power, Unit: Watts, Names: sound[0].Names})
-	if _, err := New(Options{}); err == nil || !strings.Contains(err.Error(), "built-in dialect is broken") {
+	if _, err := newRuleSet(nil); err == nil || !strings.Contains(err.Error(), "built-in dialect is broken") {
 		t.Errorf("error %v", err)
 	}
 }

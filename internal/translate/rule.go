@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -101,18 +102,19 @@ type ruleSet struct {
 	util       int               // the slot of utilRatioName
 }
 
+// builtIn returns the rules without rows of the user. All sources share them: they take 60 KB, and never change.
+var builtIn = sync.OnceValues(func() (*ruleSet, error) { return newRuleSet(nil) })
+
 // newRuleSet makes rules from the dialect and the user's own rows. It refuses
 // rows of the user that are invalid or give a name a second meaning.
 func newRuleSet(own []Row) (*ruleSet, error) {
 	quantities, ofRow := newQuantities()
 	rules := &ruleSet{byName: map[string]*rule{}, quantities: quantities}
-	for i := range dialect {
-		if err := rules.add(&dialect[i], ofRow[i]); err != nil {
-			return nil, fmt.Errorf("the built-in dialect is broken: %w; report this", err)
-		}
+	for range cardRows {
+		ofRow = append(ofRow, -1) // --compat has no names of the other vendor for them
 	}
-	for i := range cardRows {
-		if err := rules.add(&cardRows[i], -1); err != nil { // --compat has no names of the other vendor for them
+	for i, row := range slices.Concat(dialect, cardRows) {
+		if err := rules.add(&row, ofRow[i]); err != nil {
 			return nil, fmt.Errorf("the built-in dialect is broken: %w; report this", err)
 		}
 	}

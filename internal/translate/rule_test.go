@@ -169,3 +169,12 @@ func TestNumbersAreWrittenBack(t *testing.T) {
 		}
 	}
 }
+
+// TestRulesAreShared: sources without rows of their own have one set of rules, which rows of another do not change.
+func TestRulesAreShared(t *testing.T) {
+	own := newReader(t, Options{Rows: []Row{{c.Power, Watts, false, "", []string{"my_power"}}}}).tr.rules
+	one, other := newReader(t, Options{}).tr.rules, newReader(t, Options{}).tr.rules
+	if one != other || own == one || own.byName["my_power"] == nil || one.byName["my_power"] != nil {
+		t.Error("rules are not shared, or those of one source are in another")
+	}
+}

@@ -125,7 +125,10 @@ const (
 // New returns a Translator. Errors are about Options.Rows; they name the row and
 // the remedy.
 func New(opts Options) (*Translator, error) {
-	rules, err := newRuleSet(opts.Rows)
+	rules, err := builtIn()
+	if len(opts.Rows) > 0 {
+		rules, err = newRuleSet(opts.Rows)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -172,16 +175,17 @@ func (t *Translator) learn(d *raw.Dict) (anew bool) {
 	if anew = t.dict != d || t.generation != d.Generation(); anew {
 		t.learned = learned{dict: d, generation: d.Generation(), variantID: map[variant]int32{}}
 		t.util.family = -1
-		t.links, t.cards = linkStates{}, cards{}
+		t.links, t.cards = linkStates{}, cards{families: map[uint32]cardFamily{}}
 		t.xids.forget()
 		t.compat.forget()
 	}
 	for id := len(t.families); id < d.Families(); id++ {
 		name, help := d.Family(uint32(id)).Name, d.Family(uint32(id)).Help
 		r := t.rules.byName[name]
-		if t.vendor = t.vendor || isVendorName(name); r == nil && !t.vendor {
+		if r == nil && !isVendorName(name) {
 			r = t.rules.byName[cardName(name)]
 		}
+		t.vendor = t.vendor || isVendorName(name)
 		t.families = append(t.families, family{
 			rule: r, unknown: r == nil && isVendorName(name) && !isKnownCounted(name) && !isCliqueFamily(name), clique: isCliqueFamily(name),
 			sibling: isSibling(name) && !strings.HasSuffix(help, renderedMark), naming: r == nil && isNaming(name), lost: name == lostFamily,

@@ -115,7 +115,7 @@ func (o *options) lookAtHealth(ctx context.Context, logger *slog.Logger) *checks
 		report.Note = "who answers at " + whose.unchecked + " is in another network namespace: not checked"
 	}
 	if slices.ContainsFunc(n.Sources, checks.Replays) && !own {
-		report.Note = n.URL + " plays a recording: its readings are not live"
+		report.Note = n.URL + " plays a recording, or the demo: its readings are not live"
 	}
 	return report
 }

@@ -37,6 +37,7 @@ const (
 
 // serve serves scrapes until ctx ends, and then lets the running ones finish.
 func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
+	opts.tellOfSlot(logger)
 	p, err := assemble(opts, logger)
 	if err != nil {
 		return err
@@ -52,7 +53,6 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 		logger.Info("starting", "version", version.Info(), "backend", r.backend, "reads", r.pipeline.Name(), "config", opts.ConfigFile)
 	}
 	opts.playDemo(logger)
-	opts.tellOfSlot(logger)
 	p.reloadOnHangup(ctx)
 
 	// The pipeline outlives ctx, so that scrapes that run when ctx ends still get a reading.

@@ -111,7 +111,8 @@ func (g Given) takeExportersPlace(values map[string]string) bool {
 			continue
 		}
 		switch f := g.Flag(s.ours); {
-		case s.ours == "dcgm.host" && backend.Texts[0] != "dcgm": // whoever opens NVML says so
+		case s.ours == "dcgm.host" && backend.Texts[0] != "dcgm":
+			slot.NotHonoured = append(slot.NotHonoured, s.variable+"="+value+" (only --backend=dcgm asks it, with dcgmi)")
 		case s.ours == "kube.pod-resources" && value != "true": // the socket, for --kubernetes only
 			if f.variable != "" {
 				f.Texts = []string{value}

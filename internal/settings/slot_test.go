@@ -41,10 +41,14 @@ func TestSlot(t *testing.T) {
 		path string // of dcgmi
 		want outcome
 	}{
-		"the operator's DaemonSet":          {env: daemonSet, path: bin, want: operator},
-		"its engine":                        {env: with("DCGM_REMOTE_HOSTENGINE_INFO", "nvidia-dcgm:5555"), path: bin, want: engine},
-		"an image without dcgmi":            {env: with("DCGM_REMOTE_HOSTENGINE_INFO", "nvidia-dcgm:5555"), want: operator},
-		"ours first":                        {env: with("KPULSE_BACKEND", "nvml", "KPULSE_WEB_LISTEN_ADDRESS", ":9500", "DCGM_REMOTE_HOSTENGINE_INFO", "h:1"), path: bin, want: changed(operator, func(o *outcome) { o.listen = ":9500" })},
+		"the operator's DaemonSet": {env: daemonSet, path: bin, want: operator},
+		"its engine":               {env: with("DCGM_REMOTE_HOSTENGINE_INFO", "nvidia-dcgm:5555"), path: bin, want: engine},
+		"an image without dcgmi": {env: with("DCGM_REMOTE_HOSTENGINE_INFO", "nvidia-dcgm:5555"), want: changed(operator, func(o *outcome) {
+			o.ignored = "DCGM_REMOTE_HOSTENGINE_INFO=nvidia-dcgm:5555 (only --backend=dcgm asks it, with dcgmi)"
+		})},
+		"ours first": {env: with("KPULSE_BACKEND", "nvml", "KPULSE_WEB_LISTEN_ADDRESS", ":9500", "DCGM_REMOTE_HOSTENGINE_INFO", "h:1"), path: bin, want: changed(operator, func(o *outcome) {
+			o.listen, o.ignored = ":9500", "DCGM_REMOTE_HOSTENGINE_INFO=h:1 (only --backend=dcgm asks it, with dcgmi)"
+		})},
 		"another socket":                    {env: with("DCGM_POD_RESOURCES_KUBELET_SOCKET", "/k.sock"), want: changed(operator, func(o *outcome) { o.pods = "/k.sock" })},
 		"a socket without --kubernetes":     {env: with("DCGM_POD_RESOURCES_KUBELET_SOCKET", "/k.sock", "DCGM_EXPORTER_KUBERNETES", "False"), want: changed(operator, func(o *outcome) { o.pods = "" })},
 		"links of Services are no settings": {env: with("DCGM_EXPORTER_SERVICE_HOST", "10.0.0.1", "DCGM_EXPORTER_PORT", "tcp://10.0.0.1:9400"), want: operator},

@@ -21,7 +21,7 @@ func inGroups(t *testing.T, pids map[string]int) {
 	if _, err := os.Stat(root); err != nil {
 		root = "/sys/fs/cgroup"
 	}
-	top := filepath.Join(root, fmt.Sprintf("kpulse-use-%d", os.Getpid()))
+	top := filepath.Join(root, fmt.Sprintf("kpulse-slurm-%d", os.Getpid())) // as Slurm calls the one of its jobs
 	t.Cleanup(func() { os.Remove(top) })
 	for name, pid := range pids {
 		group := filepath.Join(top, name)

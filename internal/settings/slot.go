@@ -104,9 +104,10 @@ func (g Given) takeExportersPlace(values map[string]string) bool {
 			continue
 		}
 		text := strings.ReplaceAll(s.value, "$", value)
+		// Instances have other ids here.
 		if boards, is := strings.CutPrefix(value, "g:"); s.ours == "gpus" && is && strings.Trim(boards, "0123456789,-") == "" {
 			text = boards
-		} else if _, err := strconv.ParseBool(value); s.ours == "-" || s.ours == "gpus" || value == "" || s.isSwitch && err != nil { // also instances, which have other ids here
+		} else if _, err := strconv.ParseBool(value); s.ours == "-" || s.ours == "gpus" || value == "" || s.isSwitch && err != nil {
 			slot.NotHonoured = append(slot.NotHonoured, s.variable+"="+value)
 			continue
 		}
